@@ -1,0 +1,1 @@
+"""Train variants of a small sequence model with several seeds, each run recorded, resumable and reproducible."""

@@ -1,0 +1,84 @@
+"""The command line before Hydra reads it: what people may write that Hydra takes otherwise.
+
+* `model/attention=x` is `attention=x` (Hydra knows a group by one path only).
+* Text stays text: `study=1E23` would become a number, `attention=1` would not name a group's option.
+* In a sweep, a value of a swappable leaf is handed over as a one-value choice. Hydra checks plain values against the
+  default choice of every group, so `attention=rope,none model.attention.base=500` would depend on which option is the
+  default; a choice is checked per cell instead, by the sweeper.
+
+Works on strings; composes nothing.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+ALIASES = {"model/attention": "attention"}
+TEXT_KEYS = ("study", "runtime.output_dir", "runtime.note")
+VALUED = ("-c", "--cfg", "-p", "--package", "-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
+"""Hydra's options that take a value."""
+
+LEAVES = ("model", "task", "optimizer", "schedule")
+_OVERRIDE = re.compile(r"(?P<sign>[+~]{0,2})(?P<key>[A-Za-z_][\w./@:-]*)=(?P<value>.*)", re.DOTALL)
+_PLAIN = re.compile(r"[\w.+-]+")
+
+
+def translate(arguments: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """Return the command line as Hydra should see it; `groups` are the config groups there are."""
+    multirun = any(argument in ("-m", "--multirun") for argument in arguments)
+    options, overrides = _apart(arguments)
+    return [*options, *(_translate(override, groups, multirun) for override in overrides)]
+
+
+def _apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Options first: Hydra's parser stops reading overrides at an option that stands between them."""
+    options, overrides = [], []
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        if not argument.startswith("-"):
+            overrides.append(argument)
+            continue
+        options.append(argument)
+        if argument in VALUED and rest:
+            options.append(rest.pop(0))
+    return options, overrides
+
+
+def groups_in(conf: Path) -> list[str]:
+    """Return the names of the config groups under conf/, Hydra's own left out."""
+    return sorted(
+        folder.relative_to(conf).as_posix()
+        for folder in conf.rglob("*")
+        if folder.is_dir() and any(folder.glob("*.yaml")) and folder.relative_to(conf).parts[0] != "hydra"
+    )
+
+
+def _translate(argument: str, groups: Sequence[str], multirun: bool) -> str:
+    match = _OVERRIDE.fullmatch(argument)
+    if match is None or argument.startswith("-"):
+        return argument
+    sign, key, value = match["sign"], ALIASES.get(match["key"], match["key"]), match["value"]
+    if not sign and (key in TEXT_KEYS or key in groups):
+        value = keep_text(value)
+    elif multirun and not sign and key.split(".")[0] in LEAVES and "." in key and value and not _is_sweep(value):
+        value = f"choice({value})"
+    return f"{sign}{key}={value}"
+
+
+def keep_text(value: str) -> str:
+    """Quote a value that Hydra's grammar would read as a number, a truth value or null, unless it means null."""
+    if not _PLAIN.fullmatch(value) or value == "null":
+        return value
+    looks_typed = re.fullmatch(r"[+-]?[\d_.]+(e[+-]?\d+)?|true|false|nan|inf|[+-]inf", value, re.IGNORECASE)
+    return f'"{value}"' if looks_typed else value
+
+
+def _is_sweep(value: str) -> bool:
+    """Whether the value has a comma outside brackets and quotes, or is one of Hydra's sweep functions."""
+    if re.match(r"(choice|range|interval|glob|sort|shuffle|tag)\(", value):
+        return True
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", value)
+    while (inner := re.sub(r"\[[^\[\]]*\]|\{[^{}]*\}|\([^()]*\)", "", bare)) != bare:
+        bare = inner
+    return "," in bare

@@ -1,0 +1,71 @@
+"""Config -> objects: the one module that calls Hydra's `instantiate`.
+
+Positional parameters come from here (the task's vocabulary, the model's parameters, the optimiser), keyword-only ones
+from the config.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from hydra.utils import instantiate
+from torch import nn
+
+from ablate.config.schema import Device, RunConfig
+from ablate.training.seeds import initialise
+from ablate.training.trainer import Parts
+
+
+class Built(NamedTuple):
+    """A run's objects and what its parameters came to."""
+
+    parts: Parts
+    parameters: int
+    effective: dict[str, Any]
+
+
+def build(config: RunConfig, device: torch.device) -> Built:
+    """Build the objects of a run, the model initialised from the run's seed and on `device`."""
+    task = instantiate(config.task, _convert_="all")
+    model = instantiate(config.model, len(task.alphabet), _convert_="all")
+    initialise(model, config.seed if config.seeds.init is None else config.seeds.init)
+    model.to(device)
+    optimizer = instantiate(config.optimizer, _convert_="all")(model.parameters())
+    schedule = instantiate(config.schedule, _convert_="all")(optimizer)
+    parts = Parts(model=model, task=task, optimizer=optimizer, schedule=schedule)
+    return Built(parts, sum(parameter.numel() for parameter in model.parameters()), effective(model))
+
+
+def effective(model: nn.Module) -> dict[str, Any]:
+    """Return what the model's parameters came to, for the record (the rotated width, say)."""
+    report = getattr(model, "effective", None)
+    return dict(report()) if callable(report) else {}
+
+
+def trial_task(node: dict[str, Any]) -> Any:
+    """Build the task only, to let its constructor judge the values."""
+    return instantiate(node, _convert_="all")
+
+
+def trial_model(node: dict[str, Any], vocabulary: int) -> Any:
+    """Build the model without memory behind it, to let its constructor judge the values."""
+    with torch.device("meta"):
+        return instantiate(node, vocabulary, _convert_="all")
+
+
+def trial_optimizer(node: dict[str, Any]) -> Any:
+    """Build the optimiser over one stand-in parameter, to let its constructor judge the values."""
+    return instantiate(node, _convert_="all")([nn.Parameter(torch.zeros(1))])
+
+
+def trial_schedule(optimizer: dict[str, Any], node: dict[str, Any]) -> Any:
+    """Build the schedule over a stand-in optimiser, to let its constructor judge the values."""
+    return instantiate(node, _convert_="all")(trial_optimizer(optimizer))
+
+
+def choose_device(wanted: Device, number: int = 0) -> torch.device:
+    """Return the device of a run; on a machine with several GPUs run `number` takes them in turn."""
+    if wanted is Device.cpu or not torch.cuda.is_available():
+        if wanted is Device.cuda:
+            raise ValueError("runtime.device=cuda: torch sees no CUDA device here; use runtime.device=auto or cpu")
+        return torch.device("cpu")
+    return torch.device("cuda", number % torch.cuda.device_count())

@@ -1,0 +1,136 @@
+"""Hydra's and OmegaConf's complaints, told in one line: the key, the value, the rule, the nearest valid choice."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from ablate.config.arguments import ALIASES, groups_in
+from ablate.config.errors import ConfigError, nearest
+from ablate.config.register import config_dir
+
+COMMAND = "python -m ablate.run"
+EXPECTED = (HydraException, OmegaConfBaseException)
+OPEN_HYDRA_NODES = ("hydra.job.env_set", "hydra.job_logging", "hydra.hydra_logging", "hydra.callbacks")
+"""Hydra's nodes whose keys are the user's to add."""
+
+
+def explain(error: BaseException, overrides: Sequence[str]) -> str:
+    """Return one line for an exception that composing with `overrides` raised."""
+    text = str(error) if str(error) else str(error.__cause__ or error)
+    if isinstance(error, OverrideParseException):
+        return _grammar(error)
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _missing_option(str(error.missing_cfg_file), error.options or [])
+    if match := re.search(r"Sweep parameters '(.+?)' requires --multirun", text):
+        return f"{match[1]}: several values need -m: {COMMAND} -m {shlex.join(overrides)}"
+    if match := re.search(r"Could not override '([^']+)'\.?\s*(No match in the defaults list)?", text):
+        return _unknown_key(match[1], overrides, error)
+    if match := re.search(r"Error merging override (.+)", text):
+        return f"{match[1].strip()}: {_reason(error)}"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _grammar(error: OverrideParseException) -> str:
+    key, equals, value = error.override.partition("=")
+    if not equals:
+        return f"{key}: has no value; write {key}=VALUE"
+    fixed = f"{key}=" + '"' + value.strip("\"'").replace('"', '\\"') + '"'
+    return (
+        f"{error.override}: not understood (text with spaces or special characters needs quotes of its own); "
+        f"write {shlex.quote(fixed)}"
+    )
+
+
+def _missing_option(path: str, options: Sequence[str]) -> str:
+    group, _, option = path.rpartition("/")
+    return f"{group}={option}: no such option; {nearest(option, options)}" + (
+        f" (options: {', '.join(options)})" if options else ""
+    )
+
+
+def _unknown_key(key: str, overrides: Sequence[str], error: BaseException) -> str:
+    given = next((o for o in overrides if o.lstrip("+~").partition("=")[0] == key), key)
+    groups = [*groups_in(config_dir()), *ALIASES]
+    if "/" in key:
+        return f"{given}: no such group; {nearest(key, groups)}"
+    known = known_keys(overrides, key)
+    owner = _owner(key, known)
+    return f"{given}: no such key{owner}; {nearest(key, [*known, *groups])}"
+
+
+def _owner(key: str, known: Mapping[str, str]) -> str:
+    """Say which option lacks the key, when the key's node is an option's."""
+    parent = key.rpartition(".")[0]
+    return f" in {known[parent]}" if known.get(parent) else ""
+
+
+def known_keys(overrides: Sequence[str], wrong: str) -> dict[str, str]:
+    """Return every key of the config without the wrong override, with the group choice that made a node."""
+    kept = [o for o in overrides if o.lstrip("+~").partition("=")[0] != wrong and not _is_value_sweep(o)]
+    try:
+        config = compose_cell(kept)
+    except EXPECTED:
+        config = compose_cell([])
+    choices = {
+        "model.attention" if group == "attention" else group: f"{group}={choice}"
+        for group, choice in _choices(config).items()
+    }
+    return {key: choices.get(key, "") for key in flat_keys(config)}
+
+
+def _is_value_sweep(override: str) -> bool:
+    return "," in override or "(" in override
+
+
+def _choices(config: DictConfig) -> dict[str, str]:
+    """Return {group: choice} of a composed config."""
+    return {str(k): str(v) for k, v in OmegaConf.select(config, "hydra.runtime.choices").items() if "/" not in str(k)}
+
+
+def flat_keys(config: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted keys of a config, nodes included, Hydra's own left out."""
+    for key in config:
+        path = f"{prefix}{key}"
+        if path == "hydra" or str(key).startswith("_"):
+            continue
+        yield path
+        node = config._get_node(key)
+        if OmegaConf.is_dict(node) and not node._is_none() and not node._is_interpolation():
+            yield from flat_keys(node, f"{path}.")
+
+
+def compose_cell(overrides: Sequence[str]) -> DictConfig:
+    """Compose a run's config with Hydra's node, outside a Hydra run."""
+    before, settings = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(config_dir()), version_base="1.3"):
+            return compose("config", list(overrides), return_hydra_config=True)
+    finally:
+        GlobalHydra.instance().hydra, HydraConfig.instance().cfg = before, settings
+
+
+def check_hydra_keys(overrides: Sequence[str]) -> None:
+    """Refuse a misspelt `hydra.` key, which Hydra itself would accept and ignore."""
+    given = [o.lstrip("+~").partition("=")[0] for o in overrides if o.lstrip("+~").startswith("hydra.")]
+    if not given:
+        return
+    groups = [o for o in overrides if o.startswith("hydra/")]
+    config = compose_cell(groups)
+    known = [f"hydra.{key}" for key in flat_keys(config.hydra)]
+    for key in given:
+        if key not in known and not key.startswith(OPEN_HYDRA_NODES):
+            raise ConfigError(f"{key}: no such key; {nearest(key, known)}")
+
+
+def _reason(error: BaseException) -> str:
+    cause = error.__cause__ or error
+    return " ".join(str(cause).split("full_key")[0].split())

@@ -1,0 +1,121 @@
+"""Everything that can be known to be wrong before a run starts, told in one line each.
+
+Three layers: the typed sections' values, every `_target_` node against its constructor (`signature`), and a trial build
+in which the constructors judge their own values (task for real, model without memory, optimiser over one stand-in).
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hydra.errors import InstantiationException
+
+from ablate.config import build
+from ablate.config.errors import ConfigError
+from ablate.config.schema import RunConfig
+from ablate.config.signature import check_node
+
+LEAVES = ("model", "task", "optimizer", "schedule")
+AT_LEAST_ONE = (
+    "training.steps",
+    "training.batch_size",
+    "training.eval_every",
+    "training.log_every",
+    "evaluation.sequences",
+    "evaluation.curve_sequences",
+    "evaluation.batch_size",
+    "runtime.threads",
+)
+AT_LEAST_ZERO = ("seed", "evaluation.seed", "seeds.init", "seeds.data", "seeds.dropout", "runtime.checkpoint_every")
+
+
+def check(config: RunConfig) -> list[str]:
+    """Check one run's config; raises ConfigError, returns warnings worth recording."""
+    _check_values(config)
+    for leaf in LEAVES:
+        node = getattr(config, leaf)
+        if not isinstance(node, Mapping) or "_target_" not in node:
+            raise ConfigError(f"{leaf}={node!r}: must be a node with _target_; choose an option of the group '{leaf}'")
+        check_node(leaf, node)
+    _trial(config)
+    return warnings(config)
+
+
+def warnings(config: RunConfig) -> list[str]:
+    """Return what is allowed but worth recording with the run."""
+    found = []
+    scheme = config.model.get("attention") if isinstance(config.model, Mapping) else None
+    if config.rope_percentage != RunConfig().rope_percentage and "rope_percentage" not in (scheme or {}):
+        found.append(f"rope_percentage={config.rope_percentage}: not applicable, the scheme rotates nothing")
+    if config.evaluation.sequences < config.evaluation.curve_sequences:
+        found.append("evaluation.curve_sequences is larger than evaluation.sequences; the smaller is used")
+    return found
+
+
+def _check_values(config: RunConfig) -> None:
+    for key in AT_LEAST_ONE:
+        _check_least(config, key, 1)
+    for key in AT_LEAST_ZERO:
+        _check_least(config, key, 0)
+    clip = config.training.grad_clip
+    if clip is not None and not clip > 0:
+        raise ConfigError(f"training.grad_clip={clip}: must be above 0, or null for no clipping")
+    if not 0 <= config.rope_percentage <= 1:
+        raise ConfigError(f"rope_percentage={config.rope_percentage}: must lie between 0 and 1")
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]*", config.study):
+        raise ConfigError(
+            f"study={config.study!r}: a study is one folder name of letters, digits and _ . + = -; "
+            f"try study={re.sub(r'[^A-Za-z0-9_.+=-]+', '_', config.study).strip('._') or 'study'}"
+        )
+
+
+def _check_least(config: RunConfig, key: str, least: int) -> None:
+    section, _, name = key.rpartition(".")
+    value = getattr(getattr(config, section) if section else config, name)
+    if value is not None and value < least:
+        raise ConfigError(f"{key}={value}: must be at least {least}")
+
+
+def _trial(config: RunConfig) -> None:
+    task = _judge("task", config.task, lambda: build.trial_task(config.task))
+    _judge("model", config.model, lambda: build.trial_model(config.model, len(task.alphabet)))
+    _judge("optimizer", config.optimizer, lambda: build.trial_optimizer(config.optimizer))
+    _judge("schedule", config.schedule, lambda: build.trial_schedule(config.optimizer, config.schedule))
+    try:
+        build.choose_device(config.runtime.device)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _given(node: Mapping[str, Any]) -> str:
+    values = ", ".join(f"{key}={value}" for key, value in node.items() if not key.startswith("_"))
+    return f" (given {values})" if values else ""
+
+
+def _judge(leaf: str, node: Mapping[str, Any], make: Callable[[], Any]) -> Any:
+    """Run a constructor; its complaint becomes ours, in one line and with the leaf named."""
+    try:
+        return make()
+    except (InstantiationException, ValueError, TypeError) as error:
+        cause: BaseException = error
+        while isinstance(cause, InstantiationException) and cause.__cause__ is not None:
+            cause = cause.__cause__
+        text = " ".join(str(cause).split())
+        raise ConfigError(text if "=" in text.split(":")[0] else f"{leaf}: {text}{_given(node)}") from error
+
+
+def check_writable(folder: Path) -> None:
+    """Check that `folder` can be made and written, without leaving anything behind; raises ConfigError."""
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir():
+        raise ConfigError(f"{folder}: cannot be made, {existing} is a file")
+    try:
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise PermissionError(f"no permission to write in {existing}")
+        with tempfile.TemporaryDirectory(dir=existing, prefix=".ablate-check-"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be written ({error}); choose another with runtime.output_dir=") from error

@@ -1,0 +1,82 @@
+"""What Hydra must know before it composes: the typed root, the resolvers, and where conf/ is.
+
+Importing this module registers them, which is how worker processes get them too (a worker imports the module of the
+function it runs). Nothing here composes or checks a config.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+
+from ablate.config.errors import ConfigError, nearest
+from ablate.config.identity import cell_folder, target_name
+from ablate.config.schema import RunConfig
+
+
+def config_dir() -> Path:
+    """Return the folder of conf/: inside an installed package, at the top of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parent / "conf"
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """Return the resolved config without Hydra's own node, as dicts, lists, numbers and text."""
+    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    return cast(dict[str, Any], OmegaConf.to_container(own, resolve=True, enum_to_str=True))
+
+
+def to_run_config(config: DictConfig) -> RunConfig:
+    """Return the typed sections and plain leaves of a composed config; raises ConfigError for a key that was added."""
+    known = {item.name: item.type for item in fields(RunConfig)}
+    values = OmegaConf.to_container(
+        OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"]), resolve=True
+    )
+    assert isinstance(values, dict)
+    for key, value in ((str(key), value) for key, value in values.items()):
+        _refuse_unknown(key, known)
+        section = known[key]
+        if is_dataclass(section) and isinstance(value, dict):
+            for inner in value:
+                _refuse_unknown(f"{key}.{inner}", [f"{key}.{item.name}" for item in fields(section)])
+    typed = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(RunConfig), values))
+    assert isinstance(typed, RunConfig)
+    return typed
+
+
+def _refuse_unknown(key: str, known: Iterable[str]) -> None:
+    if key not in known:
+        raise ConfigError(f"{key}: no such key; {nearest(key, known)}")
+
+
+def local_workers(device: str) -> int:
+    """Return how many runs train at once on this machine: one per GPU, or one per core this process may use."""
+    import torch  # noqa: PLC0415  (a second of start-up that only the local launcher needs)
+
+    if str(device) != "cpu" and torch.cuda.is_available():
+        return torch.cuda.device_count()
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cell(_root_: DictConfig) -> str:
+    return cell_folder(plain(_root_))
+
+
+def _name_of(target: str) -> str:
+    return target_name({"_target_": target}, "study")
+
+
+def register() -> None:
+    """Register schema and resolvers; calling it again changes nothing."""
+    ConfigStore.instance().store(name="schema", node=RunConfig)
+    OmegaConf.register_new_resolver("cell", _cell, replace=True)
+    OmegaConf.register_new_resolver("name_of", _name_of, replace=True)
+    OmegaConf.register_new_resolver("local_workers", local_workers, replace=True)
+
+
+register()

@@ -1,0 +1,118 @@
+"""The typed root of every run's config: plain dataclasses, registered first in the defaults list.
+
+A misspelt key or a wrong type in these sections fails while the config is composed. The swappable leaves (model, task,
+optimizer, schedule) are YAML with `_target_`; their schema is the constructor's signature and `preflight` checks it.
+Imports the standard library only, so that training and tests can use the sections without Hydra.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Precision(StrEnum):
+    """Arithmetic of the forward and backward pass; parameters and optimiser state stay float32."""
+
+    float32 = "float32"
+    bf16 = "bf16"
+
+
+class Device(StrEnum):
+    """Where a run trains: `auto` is CUDA when there is a usable device, else the CPU."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Rerun(StrEnum):
+    """Which runs that already have a record are trained again (interrupted ones continue, except with `none`)."""
+
+    none = "none"
+    failed = "failed"
+    stale = "stale"
+    finished = "finished"
+
+
+class Progress(StrEnum):
+    """How progress is shown: `auto` is `rich` on a terminal and `plain` lines elsewhere."""
+
+    auto = "auto"
+    rich = "rich"
+    plain = "plain"
+    off = "off"
+
+
+@dataclass(kw_only=True)
+class TrainingConfig:
+    """How a run trains. `log_every` is the window, in steps, over which the logged training loss is averaged."""
+
+    steps: int = 1000
+    batch_size: int = 16
+    eval_every: int = 200
+    log_every: int = 10
+    grad_clip: float | None = 1.0
+    precision: Precision = Precision.float32
+
+
+@dataclass(kw_only=True)
+class EvaluationConfig:
+    """The fixed evaluation set: `sequences` at the end of a run, the first `curve_sequences` of them along the way."""
+
+    sequences: int = 2048
+    curve_sequences: int = 256
+    batch_size: int = 64
+    seed: int = 20220627
+
+
+@dataclass(kw_only=True)
+class SeedsConfig:
+    """The named random streams; null means the run's `seed`."""
+
+    init: int | None = None
+    data: int | None = None
+    dropout: int | None = None
+
+
+@dataclass(kw_only=True)
+class RuntimeConfig:
+    """Everything that cannot change a result; not part of a run's identity.
+
+    `threads` are torch's threads per run. `checkpoint_every` is in steps, 0 for a checkpoint at the end only. `note` is
+    free text kept with the sweep. `sweep_id` is set by the sweeper.
+    """
+
+    output_dir: str = "multirun"
+    device: Device = Device.auto
+    threads: int = 1
+    checkpoint_every: int = 250
+    progress: Progress = Progress.auto
+    note: str = ""
+    sweep_id: str | None = None
+
+
+@dataclass(kw_only=True)
+class SweepConfig:
+    """What a sweep (`-m`) does with runs that are there already, and when it stops."""
+
+    rerun: Rerun = Rerun.failed
+    dry_run: bool = False
+    fail_fast: bool = False
+
+
+@dataclass(kw_only=True)
+class RunConfig:
+    """One run: a cell (everything but `seed`, `study`, `runtime` and `sweep`) with one seed."""
+
+    seed: int = 0
+    study: str = "study"
+    rope_percentage: float = 1.0
+    model: Any = None
+    task: Any = None
+    optimizer: Any = None
+    schedule: Any = None
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seeds: SeedsConfig = field(default_factory=SeedsConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    sweep: SweepConfig = field(default_factory=SweepConfig)

@@ -1,0 +1,211 @@
+"""One run, from its lock to its record: trained at most once at a time, recorded whether it ends well or badly.
+
+Knows nothing of Hydra and of sweeps beyond the id of the sweep it belongs to; `run` calls it in whatever process a
+launcher chose.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import yaml
+
+from ablate import locks, provenance
+from ablate.config import preflight
+from ablate.config.build import build, choose_device
+from ablate.config.identity import cell_identity
+from ablate.config.schema import RunConfig
+from ablate.memory import PeakMemory
+from ablate.records import RunFolder, RunRecord, Status, write_atomic
+from ablate.resume import Action, decide, read_or_none
+from ablate.stop import StopRequest
+from ablate.training.trainer import Outcome, train
+
+LOG = logging.getLogger("ablate")
+
+
+@dataclass(kw_only=True)
+class Context:
+    """What a run is told about where it belongs."""
+
+    label: str
+    factors: dict[str, Any]
+    command: str
+    sweep: str | None = None
+    stop_file: Path | None = None
+    number: int = 0
+    hydra_files: Mapping[str, str] = field(default_factory=dict)
+
+
+class Done(NamedTuple):
+    """How a run was left: its record, and whether this call trained it. `record` is None while another trains it."""
+
+    record: RunRecord | None
+    trained: bool
+
+
+def perform(
+    config: RunConfig,
+    values: Mapping[str, Any],
+    folder: RunFolder,
+    context: Context,
+    on_log: Callable[[Mapping[str, Any]], None] = lambda record: None,
+) -> Done:
+    """Train the run in `folder` unless it has a result or somebody else is at it; never raises for a failed run.
+
+    `values` is the config resolved to plain values, what identity and config.yaml are made of.
+    """
+    stop = StopRequest(context.stop_file)
+    if stop():
+        with contextlib.suppress(OSError):
+            folder.path.rmdir()  # Hydra made it; a run that never began leaves nothing
+        return Done(read_or_none(folder), trained=False)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with locks.hold(folder.lock) as mine:
+        if not mine:
+            return Done(None, trained=False)
+        source = provenance.source_fingerprint(values)
+        before = read_or_none(folder)
+        action = decide(before, config.sweep.rerun, source)
+        if action is Action.keep or _done_in_this_sweep(before, context.sweep):
+            return Done(before, trained=False)
+        if action is Action.restart:
+            folder.archive(_archive_name(before))
+            before = None
+        attempt = _Attempt(config, values, folder, context, source, before)
+        with _logging_to(folder.log), stop.listening():
+            return Done(attempt.recorded(stop, on_log), trained=True)
+
+
+def _done_in_this_sweep(before: RunRecord | None, sweep: str | None) -> bool:
+    """Whether another process of the same sweep made this result; keeps `sweep.rerun=finished` to one time each."""
+    return before is not None and before.status.is_result and sweep is not None and before.sweep == sweep
+
+
+def _archive_name(record: RunRecord | None) -> str:
+    ended = (record.ended or record.started) if record else ""
+    return (ended or now()).replace(":", "").replace("+0000", "Z")
+
+
+def now() -> str:
+    """Return the time in UTC, ISO 8601 with microseconds."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One attempt at a run whose lock is held; `before` is the record it continues, if any."""
+
+    config: RunConfig
+    values: Mapping[str, Any]
+    folder: RunFolder
+    context: Context
+    source: str
+    before: RunRecord | None
+
+    def recorded(self, stop: StopRequest, on_log: Callable[[Mapping[str, Any]], None]) -> RunRecord:
+        """Run, and write the record whatever happens."""
+        record = self._first_record()
+        _write_configs(self.folder, self.values, self.context)
+        self.folder.write(record)
+        memory = PeakMemory()
+        try:
+            self._train(record, stop, on_log)
+        except KeyboardInterrupt:
+            record.status = Status.interrupted
+            LOG.warning("interrupted")
+        except Exception as error:
+            LOG.exception("failed")
+            record.status, record.error = Status.failed, {"type": type(error).__name__, "message": str(error)}
+        record.ended, record.peak_memory_bytes = now(), memory.read()
+        self.folder.write(record)
+        return record
+
+    def _train(self, record: RunRecord, stop: StopRequest, on_log: Callable[[Mapping[str, Any]], None]) -> None:
+        """Build and train, filling in the record as things become known."""
+        device = choose_device(self.config.runtime.device, self.context.number)
+        torch.set_num_threads(self.config.runtime.threads)
+        built = build(self.config, device)
+        record.device, record.parameters, record.effective = _device_name(device), built.parameters, built.effective
+        LOG.info("%s, seed %d, on %s", record.label, record.seed, record.device)
+        outcome = train(
+            built.parts,
+            self.config,
+            self.folder,
+            device=device,
+            source=self.source,
+            should_stop=stop,
+            on_log=on_log,
+        )
+        _fill(record, outcome)
+
+    def _first_record(self) -> RunRecord:
+        before = self.before
+        return RunRecord(
+            status=Status.running,
+            study=self.config.study,
+            cell=cell_identity(self.values),
+            label=before.label if before else self.context.label,
+            factors=before.factors if before else self.context.factors,
+            seed=self.config.seed,
+            sweep=self.context.sweep,
+            steps_planned=self.config.training.steps,
+            started=before.started if before else now(),
+            resumed=before.resumed + 1 if before else 0,
+            versions=provenance.versions(),
+            git=provenance.git_state(),
+            source=self.source,
+            host=provenance.host(),
+            command=self.context.command,
+            config_warnings=preflight.warnings(self.config),
+        )
+
+
+def _fill(record: RunRecord, outcome: Outcome) -> None:
+    """Take over what training came to."""
+    if outcome.message:
+        LOG.warning(outcome.message)
+    record.status, record.metrics = outcome.status, dict(outcome.metrics)
+    record.steps_done, record.tokens = outcome.steps_done, outcome.tokens
+    record.seconds, record.train_seconds = outcome.seconds, outcome.train_seconds
+    record.evaluation_seconds, record.data_seconds = outcome.evaluation_seconds, outcome.data_seconds
+    record.tokens_per_second = outcome.tokens / outcome.train_seconds if outcome.train_seconds else None
+    if outcome.status is Status.diverged:
+        record.error = {"type": "Diverged", "message": outcome.message or ""}
+
+
+def _write_configs(folder: RunFolder, values: Mapping[str, Any], context: Context) -> None:
+    write_atomic(folder.config, yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True).encode())
+    for name, text in context.hydra_files.items():
+        write_atomic(folder.hydra / name, text.encode())
+
+
+def _device_name(device: torch.device) -> str:
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
+
+
+@contextlib.contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Send everything that is logged while the block runs to this run's log, each line once."""
+    handler = logging.FileHandler(path, encoding="utf-8")
+    formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    logging.captureWarnings(capture=True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(capture=False)
+        root.removeHandler(handler)
+        root.setLevel(level)
+        handler.close()

@@ -1,0 +1,367 @@
+"""What a run and a sweep write, and how it is read back: the one module that knows every file name.
+
+    multirun/<study>/
+      runs/<label>-<8 hex>/seed=<n>/    RunFolder
+        config.yaml                     the resolved config
+        .hydra/                         what Hydra users expect: config, overrides, hydra settings
+        run.json                        RunRecord: status, identity, final metrics, cost, versions
+        metrics.jsonl                   one record per logged step
+        checkpoint.pt, checkpoint.previous.pt
+        log.txt                         this run's log, with the traceback when it failed
+        lock                            who is training it now (`ablate.locks`)
+        previous/<time>/                results that a rerun replaced
+      sweeps/<time>-<hash>.json         SweepPlan
+
+Files are written under a temporary name, flushed to disk and renamed, so a reader sees the old file or the new one.
+JSON is strict: a number that is not finite is written as null. Imports the standard library only, so the analysis can
+read a study on a machine without torch.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Self
+
+
+class Status(StrEnum):
+    """How a run stands. `finished`, `diverged` and `pruned` are results; the others are to be run (again)."""
+
+    running = "running"
+    finished = "finished"
+    diverged = "diverged"
+    failed = "failed"
+    interrupted = "interrupted"
+    pruned = "pruned"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether training this run again would only repeat what is known."""
+        return self in (Status.finished, Status.diverged, Status.pruned)
+
+
+class RecordError(ValueError):
+    """A file of a run or sweep that cannot be read; the message names the file and what is wrong with it."""
+
+
+@dataclass(kw_only=True)
+class RunRecord:
+    """The content of run.json. Times are ISO 8601 in UTC, durations seconds, memory bytes."""
+
+    status: Status
+    study: str
+    cell: str
+    label: str
+    factors: dict[str, Any]
+    seed: int
+    sweep: str | None = None
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    steps_planned: int = 0
+    steps_done: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    train_seconds: float = 0.0
+    evaluation_seconds: float = 0.0
+    data_seconds: float = 0.0
+    tokens_per_second: float | None = None
+    parameters: int = 0
+    effective: dict[str, Any] = field(default_factory=dict)
+    device: str = ""
+    peak_memory_bytes: int | None = None
+    started: str = ""
+    ended: str | None = None
+    resumed: int = 0
+    versions: dict[str, str] = field(default_factory=dict)
+    git: dict[str, Any] = field(default_factory=dict)
+    source: str = ""
+    host: str = ""
+    command: str = ""
+    error: dict[str, str] | None = None
+    config_warnings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Build a record from the parsed file; keys of a later version are ignored, a missing one is an error."""
+        known = {f.name for f in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        values["status"] = Status(values["status"])
+        return cls(**values)
+
+
+@dataclass(kw_only=True)
+class PlannedCell:
+    """One cell of a sweep: its identity (64 hex), its label and factors in this sweep, its folder's name."""
+
+    cell: str
+    label: str
+    factors: dict[str, Any]
+    folder: str
+    overrides: list[str]
+
+
+@dataclass(kw_only=True)
+class SweepPlan:
+    """The content of a sweep's file: what was asked for, and every look that was taken at the results.
+
+    `looks` holds one entry per table shown: {"time": ..., "finished": number of planned runs with a result}.
+    """
+
+    id: str
+    created: str
+    command: str
+    study: str
+    cells: list[PlannedCell]
+    seeds: list[int]
+    looks: list[dict[str, Any]] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    git: dict[str, Any] = field(default_factory=dict)
+    source: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Build a plan from the parsed file."""
+        known = {f.name for f in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        values["cells"] = [PlannedCell(**cell) for cell in values["cells"]]
+        return cls(**values)
+
+
+def canonical_json(value: Any) -> str:
+    """One text for one value: sorted keys, no spaces, and 1.0 written as 1, so that 1 and 1.0 are one value."""
+    return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _canonical(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    if isinstance(value, float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            return str(value)
+        return int(value) if value.is_integer() else value
+    return value
+
+
+def _strict(value: Any) -> Any:
+    """Replace numbers that JSON cannot hold by null."""
+    if isinstance(value, Mapping):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Replace `path` by `content` so that a crash at any moment leaves the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write strict, indented JSON atomically."""
+    text = json.dumps(_strict(value), indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomic(path, (text + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Parse one JSON file; raises RecordError naming the file when it is truncated or not JSON."""
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise RecordError(f"{path}: not valid JSON ({error}); the file is damaged or was cut short") from error
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The resolved config, YAML."""
+        return self.path / "config.yaml"
+
+    @property
+    def hydra(self) -> Path:
+        """The folder Hydra users look for: config.yaml, overrides.yaml, hydra.yaml."""
+        return self.path / ".hydra"
+
+    @property
+    def record(self) -> Path:
+        """run.json."""
+        return self.path / "run.json"
+
+    @property
+    def metrics(self) -> Path:
+        """metrics.jsonl."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The newest checkpoint."""
+        return self.path / "checkpoint.pt"
+
+    @property
+    def previous_checkpoint(self) -> Path:
+        """The checkpoint before the newest."""
+        return self.path / "checkpoint.previous.pt"
+
+    @property
+    def log(self) -> Path:
+        """log.txt."""
+        return self.path / "log.txt"
+
+    @property
+    def lock(self) -> Path:
+        """The lock of the process that trains this run."""
+        return self.path / "lock"
+
+    @property
+    def previous(self) -> Path:
+        """Where replaced results go."""
+        return self.path / "previous"
+
+    def read(self) -> RunRecord | None:
+        """The run's record, or None when there is none; raises RecordError when it is damaged."""
+        try:
+            data = read_json(self.record)
+        except FileNotFoundError:
+            return None
+        try:
+            return RunRecord.from_json(data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RecordError(f"{self.record}: not a run record ({error})") from error
+
+    def write(self, record: RunRecord) -> None:
+        """Write run.json; the last act of a run."""
+        write_json(self.record, asdict(record))
+
+    def append_metrics(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append records (`step`, `tokens`, `seconds`, `split`, values) to metrics.jsonl, one line each."""
+        lines = "".join(json.dumps(_strict(record), allow_nan=False) + "\n" for record in records)
+        with self.metrics.open("a", encoding="utf-8") as file:
+            file.write(lines)
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """All records in file order; of a step and split logged twice the later stands, torn lines are left out."""
+        latest: dict[tuple[Any, Any], dict[str, Any]] = {}
+        for record in self._lines():
+            key = (record.get("split"), record.get("step"))
+            latest.pop(key, None)
+            latest[key] = record
+        return list(latest.values())
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        try:
+            raw = self.metrics.read_bytes()
+        except FileNotFoundError:
+            return
+        for line in raw.split(b"\n"):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                yield record
+
+    def keep_metrics_until(self, step: int) -> None:
+        """Drop what was logged after `step` (the step of the checkpoint a run continues from), and any torn line."""
+        kept = [record for record in self._lines() if record.get("step", 0) <= step]
+        text = "".join(json.dumps(record, allow_nan=False) + "\n" for record in kept)
+        write_atomic(self.metrics, text.encode())
+
+    def remove_temporaries(self) -> None:
+        """Remove what a process that died while writing left behind. The caller holds the run: no file is in use."""
+        for folder in (self.path, self.hydra):
+            for path in folder.glob(".*.tmp"):
+                path.unlink(missing_ok=True)
+
+    def archive(self, name: str) -> None:
+        """Move the run's results to previous/<name>/, so that the run can start afresh and nothing is lost."""
+        target = self.previous / name
+        present = [file for file in (self.record, self.metrics, self.log, self.config) if file.exists()]
+        if present:
+            target.mkdir(parents=True, exist_ok=True)
+            for file in present:
+                file.replace(target / file.name)
+        for checkpoint in (self.checkpoint, self.previous_checkpoint):
+            checkpoint.unlink(missing_ok=True)
+
+    def superseded(self) -> list["RunFolder"]:
+        """The results that reruns replaced, oldest first."""
+        if not self.previous.is_dir():
+            return []
+        return [RunFolder(path) for path in sorted(self.previous.iterdir()) if path.is_dir()]
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """The files of one study."""
+
+    path: Path
+
+    @property
+    def runs_path(self) -> Path:
+        """The folder of all runs."""
+        return self.path / "runs"
+
+    @property
+    def sweeps_path(self) -> Path:
+        """The folder of all sweep plans."""
+        return self.path / "sweeps"
+
+    @property
+    def report(self) -> Path:
+        """The default folder of the report."""
+        return self.path / "report"
+
+    def run(self, cell_folder: str, seed: int) -> RunFolder:
+        """The folder of one run."""
+        return RunFolder(self.runs_path / cell_folder / f"seed={seed}")
+
+    def runs(self) -> list[RunFolder]:
+        """Every run folder, in a fixed order; what a run is stands in its run.json, never in the folder's name."""
+        if not self.runs_path.is_dir():
+            return []
+        cells = sorted(path for path in self.runs_path.iterdir() if path.is_dir())
+        return [RunFolder(run) for cell in cells for run in sorted(cell.iterdir()) if run.is_dir()]
+
+    def sweep_file(self, sweep_id: str) -> Path:
+        """The file of one sweep's plan."""
+        return self.sweeps_path / f"{sweep_id}.json"
+
+    def stop_file(self, sweep_id: str) -> Path:
+        """The marker that tells the jobs of a fail-fast sweep to stop."""
+        return self.sweeps_path / f"{sweep_id}.stop"
+
+    def write_sweep(self, plan: SweepPlan) -> None:
+        """Write a plan, new or with another look."""
+        write_json(self.sweep_file(plan.id), asdict(plan))
+
+    def read_sweep(self, sweep_id: str) -> SweepPlan:
+        """Read one plan; raises FileNotFoundError or RecordError."""
+        path = self.sweep_file(sweep_id)
+        try:
+            return SweepPlan.from_json(read_json(path))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RecordError(f"{path}: not a sweep plan ({error})") from error
+
+    def sweep_ids(self) -> list[str]:
+        """The sweeps of this study, oldest first (an id starts with the time)."""
+        if not self.sweeps_path.is_dir():
+            return []
+        return sorted(path.stem for path in self.sweeps_path.glob("*.json"))

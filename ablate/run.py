@@ -1,0 +1,97 @@
+"""The entry point: `python -m ablate.run` trains one run, `-m` a sweep.
+
+Reads the command line, lets Hydra compose, and tells every refusal in one line with exit code 2 before anything is
+written. What a run does is in `job`, what a sweep does in `sweep.grid`.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from ablate.config import arguments, explain
+from ablate.config.errors import ConfigError, refuse
+from ablate.config.register import config_dir, plain, to_run_config
+from ablate.records import RunFolder, Status, StudyFolder
+
+FAILED, INTERRUPTED = 1, 130
+
+
+def train(config: DictConfig) -> dict[str, Any]:
+    """One job, in whatever process a launcher chose; returns its final metrics, {} when there are none."""
+    from ablate import job  # noqa: PLC0415  (torch: not needed to plan, to complete a word or to print help)
+    from ablate.console import RunConsole  # noqa: PLC0415
+
+    typed, values = to_run_config(config), plain(config)
+    folder = RunFolder(Path(HydraConfig.get().runtime.output_dir))
+    context = _context(config, values, folder)
+    console = RunConsole(typed, quiet=context.sweep is not None)
+    done = job.perform(typed, values, folder, context, console.on_log)
+    console.end(done, folder)
+    single = HydraConfig.get().mode is not RunMode.MULTIRUN
+    if single and done.record is not None and done.record.status is not Status.finished:
+        raise SystemExit(INTERRUPTED if done.record.status is Status.interrupted else FAILED)
+    if done.record is not None and done.record.status is Status.failed and typed.sweep.fail_fast and context.stop_file:
+        context.stop_file.touch()
+    return dict(done.record.metrics) if done.record else {}
+
+
+def _context(config: DictConfig, values: dict[str, Any], folder: RunFolder) -> Any:
+    """Return what the run is told about where it belongs: from its sweep's plan, or from its own command line."""
+    from ablate.config.identity import cell_identity  # noqa: PLC0415
+    from ablate.config.labels import factors_of, label_of  # noqa: PLC0415
+    from ablate.job import Context  # noqa: PLC0415
+    from ablate.sweep.plan import command_line, factors_of_record  # noqa: PLC0415
+
+    settings = HydraConfig.get()
+    files = {
+        "config.yaml": OmegaConf.to_yaml(config),
+        "hydra.yaml": OmegaConf.to_yaml(OmegaConf.create({"hydra": settings})),
+        "overrides.yaml": OmegaConf.to_yaml(settings.overrides.task),
+    }
+    sweep = config.runtime.sweep_id
+    if sweep is None:
+        factors = factors_of(settings.overrides.task)
+        label = label_of(factors) if factors else str(settings.runtime.choices.get("attention"))
+        return Context(label=label, factors=factors, command=command_line(sys.argv[1:]), hydra_files=files)
+    study = StudyFolder(folder.path.parents[2])
+    plan = study.read_sweep(sweep)
+    label, found = factors_of_record(plan, cell_identity(values))
+    return Context(
+        label=label,
+        factors=dict(found),
+        command=plan.command,
+        sweep=sweep,
+        stop_file=study.stop_file(sweep),
+        number=int(settings.job.num),
+        hydra_files=files,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line; the process ends with the exit codes of the README."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it would print, and we say it in one line
+    conf = config_dir()
+    sys.argv[1:] = arguments.translate(given, arguments.groups_in(conf))
+    overrides = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    try:
+        explain.check_hydra_keys(overrides)
+        hydra.main(version_base="1.3", config_path=str(conf), config_name="config")(train)()
+    except (ConfigError, *explain.EXPECTED) as error:
+        refuse(explain.explain(error, overrides))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    # The function that jobs run must belong to an importable module, not to __main__, for worker processes to find it.
+    from ablate.run import main as entry
+
+    entry()

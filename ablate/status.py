@@ -1,0 +1,154 @@
+"""How a study stands: `python -m ablate.status STUDY [--watch] [--json]`.
+
+Reads the run folders, so it works while a sweep runs here, on another machine of the same folder, or after a crash.
+Imports neither torch nor Hydra.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ablate.config.errors import nearest, refuse
+from ablate.records import RecordError, StudyFolder, SweepPlan
+from ablate.sweep.runs import Watcher, last_step, planned_runs
+
+ORDER = ("finished", "running", "waiting", "interrupted", "diverged", "failed", "pruned", "damaged")
+WATCH_EVERY = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState:
+    """How one run stands, as `--json` prints it."""
+
+    label: str
+    seed: int
+    status: str
+    step: int
+    steps_planned: int
+    loss: float | None
+    error: str | None
+    folder: str
+
+
+def study_states(study: StudyFolder, watcher: Watcher) -> list[RunState]:
+    """Return every run of every sweep's plan once, and recorded runs that no plan holds, in a fixed order."""
+    found: dict[Path, RunState] = {}
+    for plan in _plans(study):
+        for run in planned_runs(study, plan):
+            found.setdefault(run.folder.path, _state(watcher, run.cell.label, run.seed, run.folder))
+    for folder in study.runs():
+        if folder.path not in found and (record := watcher.state(folder).record) is not None:
+            found[folder.path] = _state(watcher, record.label, record.seed, folder)
+    return list(found.values())
+
+
+def _plans(study: StudyFolder) -> list[SweepPlan]:
+    plans = []
+    for sweep in study.sweep_ids():
+        try:
+            plans.append(study.read_sweep(sweep))
+        except RecordError as error:
+            sys.stderr.write(f"ablate: {error}\n")
+    return plans
+
+
+def _state(watcher: Watcher, label: str, seed: int, folder: Any) -> RunState:
+    state = watcher.state(folder)
+    step, loss = last_step(folder)
+    record = state.record
+    error = record.error if record else None
+    return RunState(
+        label=label,
+        seed=seed,
+        status=state.status,
+        step=record.steps_done if record and record.steps_done else step,
+        steps_planned=record.steps_planned if record else 0,
+        loss=loss,
+        error=f"{error['type']}: {error['message']}" if error else None,
+        folder=str(folder.path),
+    )
+
+
+def render(study: StudyFolder, states: Sequence[RunState]) -> Group:
+    """Return the picture for a terminal: counts by variant, then what runs and what failed."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    shown = [status for status in ORDER if any(state.status == status for state in states)]
+    table.add_column("variant")
+    for status in shown:
+        table.add_column(status, justify="right")
+    for label in dict.fromkeys(state.label for state in states):
+        counts = Counter(state.status for state in states if state.label == label)
+        table.add_row(label, *(str(counts[status] or "–") for status in shown))
+    lines = [Text(_line(state)) for state in states if state.status in ("running", "interrupted", "diverged", "failed")]
+    total = Counter(state.status for state in states)
+    head = f"{study.path}: {len(states)} runs, " + ", ".join(f"{total[status]} {status}" for status in shown)
+    return Group(Text(head, style="bold"), table, *lines)
+
+
+def _line(state: RunState) -> str:
+    loss = f"  loss {state.loss:.4f}" if state.loss is not None else ""
+    where = f"  step {state.step}/{state.steps_planned}" if state.steps_planned else ""
+    return f"{state.status} {state.label} seed={state.seed}{where}{loss}" + (
+        f"  {state.error}\n  {state.folder}" if state.error else ""
+    )
+
+
+def _as_json(study: StudyFolder, states: Sequence[RunState]) -> str:
+    counts = Counter(state.status for state in states)
+    return json.dumps(
+        {"study": str(study.path), "counts": dict(sorted(counts.items())), "runs": [vars(state) for state in states]},
+        indent=1,
+    )
+
+
+def watch(study: StudyFolder, console: Console) -> list[RunState]:
+    """Show the study until nothing runs or waits any more."""
+    watcher = Watcher()
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            states = study_states(study, watcher)
+            live.update(render(study, states), refresh=True)
+            if not any(state.status in ("running", "waiting") for state in states):
+                return states
+            time.sleep(WATCH_EVERY)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print how the study stands; exit code 1 when some failed or diverged, 2 for bad input."""
+    parser = argparse.ArgumentParser(prog="python -m ablate.status", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("study", type=Path, help="a study's folder, such as multirun/copy_repeat")
+    parser.add_argument("--watch", action="store_true", help="stay and refresh until nothing runs or waits")
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+    arguments = parser.parse_args(argv)
+    study, console = StudyFolder(arguments.study), Console(highlight=False)
+    _check(study)
+    states = watch(study, console) if arguments.watch and not arguments.json else study_states(study, Watcher())
+    if arguments.json:
+        sys.stdout.write(_as_json(study, states) + "\n")
+    elif not arguments.watch:
+        console.print(render(study, states))
+    sys.exit(1 if any(state.status in ("failed", "diverged", "damaged") for state in states) else 0)
+
+
+def _check(study: StudyFolder) -> None:
+    if not study.path.is_dir():
+        beside = study.path.absolute().parent
+        names = [path.name for path in beside.iterdir() if path.is_dir()] if beside.is_dir() else []
+        refuse(f"{study.path}: no such study; in {study.path.parent}: {nearest(study.path.name, names)}")
+    if not study.runs_path.is_dir() and not study.sweeps_path.is_dir():
+        refuse(f"{study.path}: not a study, it has neither runs/ nor sweeps/")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Sweeps: the plan (cells x seeds, what is left), the grid, progress and status."""

@@ -1,0 +1,275 @@
+"""A sweep from its plan to its table: leaves out what is finished, launches the rest, isolates failures, sums up.
+
+The launcher (a pool, a cluster, this process) only carries jobs; what became of them is read from the run folders.
+"""
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from types import FrameType
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from omegaconf import DictConfig
+from rich.console import Console
+from rich.table import Table
+
+from ablate.config.errors import ConfigError, refuse
+from ablate.records import RunFolder, RunRecord, Status
+from ablate.resume import Action, decide
+from ablate.sweep.plan import Plan, make_plan
+from ablate.sweep.progress import Display
+from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
+
+FAILED, INTERRUPTED = 1, 130
+LOST = {"type": "ProcessDied", "message": "the process ended without a record: killed, or out of memory"}
+
+
+def run_grid(loader: ConfigLoader, launcher: Launcher, config: DictConfig, arguments: Sequence[str]) -> None:
+    """Plan, train and sum up; ends the process with the exit code unless all planned runs finished."""
+    try:
+        plan = make_plan(loader, config, arguments)
+    except ConfigError as error:
+        refuse(str(error))
+    console = Console()
+    sweep = Sweep(plan, launcher, console)
+    sweep.announce()
+    if plan.config.sweep.dry_run:
+        return
+    code = sweep.run()
+    if code:
+        sys.exit(code)
+
+
+class Sweep:
+    """One sweep in progress."""
+
+    def __init__(self, plan: Plan, launcher: Launcher, console: Console) -> None:
+        self.plan, self.launcher, self.console = plan, launcher, console
+        self.rerun = plan.config.sweep.rerun
+        self.runs = planned_runs(plan.study, plan.sweep)
+        self.watcher = Watcher()
+        self.stop_file = plan.study.stop_file(plan.sweep.id)
+        self.tried: set[RunFolder] = set()
+        self.errors: dict[RunFolder, str] = {}
+        self.stopped = False
+        self.number = 0
+        self.todo = [run for run in self.runs if self._action(run) is not Action.keep]
+
+    def _record(self, run: PlannedRun) -> RunRecord | None:
+        return self.watcher.state(run.folder).record
+
+    def _action(self, run: PlannedRun) -> Action:
+        return decide(self._record(run), self.rerun, self.plan.sources[run.cell.cell])
+
+    # what will be done ------------------------------------------------------------------------------------------------
+
+    def announce(self) -> None:
+        """Print the plan: cells, seeds, what is there, what is left and how long that may take."""
+        sweep = self.plan.sweep
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in ("cell", "label", "factors"):
+            table.add_column(column)
+        table.add_column("done", justify="right")
+        table.add_column("left", justify="right")
+        per_cell = Counter(run.cell.cell for run in self.todo)
+        for cell in sweep.cells:
+            factors = ", ".join(f"{key}={'–' if value is None else value}" for key, value in cell.factors.items())
+            here = per_cell[cell.cell]
+            table.add_row(cell.cell[:8], cell.label, factors or "–", str(len(sweep.seeds) - here), str(here))
+        self.console.print(self._headline(), highlight=False, soft_wrap=True)
+        self.console.print(table, highlight=False)
+        for note in sweep.notes:
+            self.console.print(f"note: {note}", highlight=False, markup=False)
+
+    def _headline(self) -> str:
+        sweep, left = self.plan.sweep, len(self.todo)
+        grid = f"{_many(len(sweep.cells), 'cell')} x {_many(len(sweep.seeds), 'seed')} = {_many(len(self.runs), 'run')}"
+        done = f"{len(self.runs) - left} done, {left} to train{self._estimate()}"
+        return f"[bold]{_escape(str(self.plan.study.path))}[/bold]: {grid}; {done}"
+
+    def _estimate(self) -> str:
+        known = [record.seconds for run in self.runs if (record := self._record(run)) and record.seconds]
+        workers = max(1, int(getattr(self.launcher, "joblib", {}).get("n_jobs", 1)))
+        if not self.todo or not known:
+            return ""
+        seconds = sum(known) / len(known) * len(self.todo) / min(workers, len(self.todo))
+        return f", about {duration(seconds)} at {workers} at a time"
+
+    # doing it ---------------------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Train what is left, print table and failures, and return the exit code."""
+        self.plan.study.write_sweep(self.plan.sweep)
+        started = time.monotonic()
+        if self.todo:
+            with (
+                self._interruptible(),
+                Display(self.todo, len(self.runs), self.console, self.plan.config.runtime.progress) as display,
+            ):
+                self._rounds()
+                display.poll()
+            self.console.print(f"trained for {duration(time.monotonic() - started)}", highlight=False)
+        if self.stop_file.exists() and not self.stopped:
+            self.console.print("stopped at the first failure (sweep.fail_fast)", style="yellow")
+        self.stop_file.unlink(missing_ok=True)
+        return self._sum_up()
+
+    def _rounds(self) -> None:
+        """Launch until every run has a result or was tried; a process that died takes down nothing but its own run."""
+        alone: list[PlannedRun] = []
+        while not self.stopped and not self.stop_file.exists():
+            batch = alone[:1] or [run for run in self.todo if self._is_open(run)]
+            alone = alone[1:]
+            elsewhere = [run for run in batch if self.watcher.state(run.folder).status == "running"]
+            batch = [run for run in batch if run not in elsewhere]
+            if batch:
+                alone += self._launch(batch)
+            elif elsewhere:
+                time.sleep(1.0)
+            elif not alone:
+                return
+
+    def _is_open(self, run: PlannedRun) -> bool:
+        """Whether the run is still to be trained, here or by whoever is at it."""
+        state = self.watcher.state(run.folder)
+        if state.status == "running":
+            return True
+        if run.folder in self.tried:
+            return False
+        record = state.record
+        made_here = record is not None and record.sweep == self.plan.sweep.id and record.status is not Status.running
+        return not made_here and self._action(run) is not Action.keep
+
+    def _launch(self, batch: Sequence[PlannedRun]) -> list[PlannedRun]:
+        """Hand runs to the launcher; returns those to try again alone because a process died while they ran."""
+        jobs = [self._job(run) for run in batch]
+        broken = None
+        try:
+            returned = self.launcher.launch(jobs, initial_job_idx=self.number)
+            self._note_errors(batch, returned)
+        except KeyboardInterrupt:
+            self.stopped = True
+        except Exception as error:  # a pool that broke; the run folders say what became of its jobs
+            broken = error
+        self.number += len(batch)
+        return self._after(batch, broken)
+
+    def _job(self, run: PlannedRun) -> list[str]:
+        """Return a run's overrides; the study's absolute path, since a worker may work in another folder."""
+        study = str(self.plan.study.path.absolute()).replace("\\", "\\\\").replace('"', '\\"')
+        own = [f"seed={run.seed}", f"runtime.sweep_id={self.plan.sweep.id}", f'hydra.sweep.dir="{study}"']
+        return [*run.cell.overrides, *own]
+
+    def _note_errors(self, batch: Sequence[PlannedRun], returned: Sequence[JobReturn]) -> None:
+        """Keep the exceptions of jobs that could not even write a record; the others' errors are in their records."""
+        for run, job in zip(batch, returned, strict=True):
+            if job.status is JobStatus.FAILED:
+                self.errors[run.folder] = f"{type(job._return_value).__name__}: {job._return_value}"
+
+    def _after(self, batch: Sequence[PlannedRun], broken: Exception | None) -> list[PlannedRun]:
+        suspects = []
+        for run in batch:
+            record = self._record(run)
+            begun = record is not None and record.sweep == self.plan.sweep.id
+            died = begun and record is not None and record.status is Status.running
+            if died and self.watcher.state(run.folder).status != "running":
+                if broken is not None and len(batch) > 1:
+                    suspects.append(run)
+                    continue
+                self._close(run, record)
+            if begun or (broken is None and not self.stopped):
+                self.tried.add(run.folder)
+        if broken is not None and not suspects and not any(run.folder in self.tried for run in batch):
+            raise ConfigError(
+                f"the launcher failed before any run began: {type(broken).__name__}: {broken}"
+            ) from broken
+        return suspects
+
+    def _close(self, run: PlannedRun, record: RunRecord | None) -> None:
+        """Write the record that a dead process could not write."""
+        if record is None:
+            return
+        record.status = Status.interrupted if self.stopped else Status.failed
+        record.error = None if self.stopped else dict(LOST)
+        record.ended = datetime.now(UTC).isoformat(timespec="microseconds")
+        run.folder.write(record)
+        if not self.stopped:
+            with run.folder.log.open("a", encoding="utf-8") as log:
+                log.write(f"{record.ended} {LOST['type']}: {LOST['message']}\n")
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """First Ctrl-C: runs save and stop. Second: everything stops at once."""
+        if (
+            threading.current_thread() is not threading.main_thread()
+            or signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        ):
+            yield
+            return
+        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self.stopped:
+            raise KeyboardInterrupt
+        self.stopped = True
+        self.stop_file.touch()
+        self.console.print(
+            "stopping: the runs in progress save a checkpoint; the same command continues", style="yellow"
+        )
+
+    # what came of it --------------------------------------------------------------------------------------------------
+
+    def _sum_up(self) -> int:
+        from analysis.summary import print_summary  # noqa: PLC0415  (a second of start-up, needed only here)
+
+        states = [(run, self.watcher.state(run.folder)) for run in self.runs]
+        finished = [run for run, state in states if state.status in ("finished", "diverged")]
+        self.plan.sweep.looks.append(
+            {"time": datetime.now(UTC).isoformat(timespec="seconds"), "finished": len(finished)}
+        )
+        self.plan.study.write_sweep(self.plan.sweep)
+        if finished:
+            print_summary(self.plan.study.path, self.plan.sweep.id, self.console)
+        self._print_failures()
+        counts = Counter(state.status for _, state in states)
+        if self.stopped:
+            self.console.print(f"interrupted: {_counts(counts)}; the same command continues", highlight=False)
+            return INTERRUPTED
+        return 0 if counts["finished"] == len(self.runs) else FAILED
+
+    def _print_failures(self) -> None:
+        for run in self.runs:
+            state = self.watcher.state(run.folder)
+            if state.status in ("failed", "diverged", "damaged", "interrupted", "waiting"):
+                error = (state.record.error if state.record else None) or {}
+                why = ": ".join(part for part in (error.get("type"), error.get("message")) if part)
+                why = why or self.errors.get(run.folder, "")
+                self.console.print(
+                    f"[red]{state.status}[/red] {run.name}  {_escape(why)}\n  {_escape(str(run.folder.path))}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,204 @@
+"""Command line -> plan: which cells, which seeds, every cell checked, nothing written.
+
+Values are expanded by Hydra's own grammar (`a,b`, `range`, `choice`, `glob`). A cell is composed once, not once a seed.
+Two combinations with one identity are one cell: a factor that a cell has no use for (`rope_percentage` of `none`) is
+null there.
+"""
+
+import hashlib
+import itertools
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig
+
+from ablate import provenance
+from ablate.config import ablation, preflight
+from ablate.config.arguments import TEXT_KEYS, groups_in, keep_text
+from ablate.config.errors import ConfigError
+from ablate.config.explain import EXPECTED, explain
+from ablate.config.identity import cell_folder, cell_identity
+from ablate.config.labels import factors_of, label_of
+from ablate.config.register import config_dir, plain, to_run_config
+from ablate.config.schema import RunConfig
+from ablate.records import PlannedCell, StudyFolder, SweepPlan, canonical_json
+
+
+class Expanded(NamedTuple):
+    """A sweep's command line taken apart: overrides of each combination in order, the swept keys, the seeds."""
+
+    combinations: list[list[str]]
+    factors: list[str]
+    seeds: list[int]
+
+
+class Plan(NamedTuple):
+    """A checked sweep: what its file will hold, its study, one cell's config, and the code's fingerprint by cell."""
+
+    sweep: SweepPlan
+    study: StudyFolder
+    config: RunConfig
+    sources: dict[str, str]
+
+
+class _Cell(NamedTuple):
+    planned: PlannedCell
+    config: RunConfig
+    study: Path
+    source: str
+
+
+def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]) -> Plan:
+    """Expand, compose and check; raises ConfigError in one line per distinct fault, before anything is written."""
+    expanded = expand(loader, arguments)
+    cells = list(_compose_all(loader, config, expanded))
+    studies = sorted({cell.study for cell in cells})
+    if len(studies) > 1:
+        names = ", ".join(study.name for study in studies)
+        raise ConfigError(f"study: these runs belong to several studies ({names}); name one with study=NAME")
+    preflight.check_writable(studies[0])
+    merged = _merge([cell.planned for cell in cells], expanded.factors)
+    sweep = _sweep(merged, expanded, cells, arguments)
+    return Plan(sweep, StudyFolder(studies[0]), cells[0].config, {cell.planned.cell: cell.source for cell in cells})
+
+
+def expand(loader: ConfigLoader | None, arguments: Sequence[str]) -> Expanded:
+    """Take a sweep's arguments apart; the last of two values for one key stands."""
+    overrides = OverridesParser.create(config_loader=loader).parse_overrides(list(arguments))
+    levels = {override.get_key_element(): _levels(override) for override in overrides}
+    seeds = [_seed(level) for level in levels.pop("seed", ["seed=0"])]
+    repeated = sorted({seed for seed in seeds if seeds.count(seed) > 1})
+    if repeated:
+        raise ConfigError(f"seed={repeated[0]}: given more than once; a seed counts once")
+    combinations = [list(combination) for combination in itertools.product(*levels.values())]
+    return Expanded(combinations, [key for key, values in levels.items() if len(values) > 1], seeds)
+
+
+def _levels(override: Override) -> list[str]:
+    """Return `key=value` for each level of one override."""
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [str(override.input_line)]
+    if not override.is_discrete_sweep():
+        raise ConfigError(
+            f"{override.input_line}: a grid needs values, not an interval; use choice(...) or hydra/sweeper=optuna"
+        )
+    levels = [f"{key}={_level(key, value)}" for value in override.sweep_string_iterator()]
+    if not levels:
+        raise ConfigError(f"{override.input_line}: no value in it")
+    return levels
+
+
+def _level(key: str, value: str) -> str:
+    return keep_text(value) if key in TEXT_KEYS or key in groups_in(config_dir()) else value
+
+
+def _seed(level: str) -> int:
+    value = level.partition("=")[2].strip("\"'")
+    if not value.lstrip("-").isdigit():
+        raise ConfigError(f"seed={value}: must be a whole number; for ten seeds write 'seed=range(10)'")
+    if int(value) < 0:
+        raise ConfigError(f"seed={value}: must be at least 0")
+    return int(value)
+
+
+def _compose_all(loader: ConfigLoader, config: DictConfig, expanded: Expanded) -> Iterator[_Cell]:
+    faults: dict[str, None] = {}
+    cells = []
+    for overrides in expanded.combinations:
+        try:
+            cells.append(_compose(loader, config, overrides, expanded.seeds[0], expanded.factors))
+        except ConfigError as error:
+            faults.setdefault(str(error))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return iter(cells)
+
+
+def _compose(
+    loader: ConfigLoader, master: DictConfig, overrides: list[str], seed: int, factors: Sequence[str]
+) -> _Cell:
+    try:
+        composed = loader.load_sweep_config(master, [*overrides, f"seed={seed}"])
+        values = plain(composed)
+    except (*EXPECTED, ValueError) as error:
+        raise ConfigError(explain(error, overrides)) from error
+    typed = to_run_config(composed)
+    preflight.check(typed)
+    ablation.check(composed, overrides, values)
+    swept = {key: value for key, value in factors_of(overrides).items() if key in factors}
+    shown = swept or {key: value for key, value in factors_of(overrides).items() if key == "attention"}
+    planned = PlannedCell(
+        cell=cell_identity(values),
+        label=label_of(shown) if shown else _choice(composed, "attention"),
+        factors=swept,
+        folder=cell_folder(values),
+        overrides=overrides,
+    )
+    return _Cell(planned, typed, Path(str(composed.hydra.sweep.dir)), provenance.source_fingerprint(values))
+
+
+def _choice(config: DictConfig, group: str) -> str:
+    return str(config.hydra.runtime.choices.get(group, "default"))
+
+
+def _merge(cells: Sequence[PlannedCell], factors: Sequence[str]) -> list[PlannedCell]:
+    """Join combinations with one identity; where their levels differ the factor is not applicable: null."""
+    groups: dict[str, list[PlannedCell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.cell, []).append(cell)
+    return [_joined(group, factors) if len(group) > 1 else group[0] for group in groups.values()]
+
+
+def _joined(group: Sequence[PlannedCell], factors: Sequence[str]) -> PlannedCell:
+    first = group[0]
+    joined = {
+        key: first.factors.get(key) if len({canonical_json(cell.factors.get(key)) for cell in group}) == 1 else None
+        for key in factors
+    }
+    label = label_of(joined) if any(value is not None for value in joined.values()) else first.label
+    return PlannedCell(cell=first.cell, label=label, factors=joined, folder=first.folder, overrides=first.overrides)
+
+
+def _sweep(
+    merged: list[PlannedCell], expanded: Expanded, cells: Sequence[_Cell], arguments: Sequence[str]
+) -> SweepPlan:
+    created = datetime.now(UTC)
+    notes = [cells[0].config.runtime.note] if cells[0].config.runtime.note else []
+    if len(merged) < len(cells):
+        notes.append(f"{len(cells)} combinations are {len(merged)} cells; a factor without effect shows a dash")
+    unique = f"{list(arguments)}{time.time_ns()}{os.getpid()}".encode()
+    return SweepPlan(
+        id=f"{created:%Y%m%dT%H%M%S}-{hashlib.sha256(unique).hexdigest()[:8]}",
+        created=created.isoformat(timespec="seconds"),
+        command=command_line(sys.argv[1:]),
+        study=cells[0].config.study,
+        cells=merged,
+        seeds=expanded.seeds,
+        versions=provenance.versions(),
+        git=provenance.git_state(),
+        source=cells[0].source,
+        notes=notes,
+    )
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """Return the command as one would paste it."""
+    return shlex.join(["python", "-m", "ablate.run", *arguments])
+
+
+def factors_of_record(plan: SweepPlan, cell: str) -> tuple[str, Mapping[str, Any]]:
+    """Return label and factors of a cell in a plan."""
+    for planned in plan.cells:
+        if planned.cell == cell:
+            return planned.label, planned.factors
+    raise ConfigError(f"sweep {plan.id} has no cell {cell[:8]}; was the config edited while the sweep runs?")

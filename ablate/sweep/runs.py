@@ -1,0 +1,89 @@
+"""The runs of a plan and how they stand, read from their folders: the same for one process, a pool or a cluster.
+
+Imports neither torch nor Hydra: `ablate.status` answers at once.
+"""
+
+import json
+import os
+from typing import NamedTuple
+
+from ablate import locks
+from ablate.records import PlannedCell, RunFolder, RunRecord, Status, StudyFolder, SweepPlan
+from ablate.resume import read_or_none
+
+TAIL = 4096
+"""Bytes read from the end of metrics.jsonl to find its last record."""
+
+
+class PlannedRun(NamedTuple):
+    """One run of a plan."""
+
+    cell: PlannedCell
+    seed: int
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.cell.label} seed={self.seed}"
+
+
+def planned_runs(study: StudyFolder, plan: SweepPlan) -> list[PlannedRun]:
+    """Return all runs, seed by seed, so that a sweep stopped early is balanced."""
+    return [PlannedRun(cell, seed, study.run(cell.folder, seed)) for seed in plan.seeds for cell in plan.cells]
+
+
+class State(NamedTuple):
+    """How one run stands: `waiting` (no record), a record's status, or `interrupted` when its process is gone."""
+
+    status: str
+    record: RunRecord | None
+
+
+class Watcher:
+    """Reads the state of runs; a record that has not changed is not read again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[RunFolder, tuple[tuple[int, int], RunRecord | None]] = {}
+
+    def state(self, folder: RunFolder) -> State:
+        """Return how the run in `folder` stands now."""
+        try:
+            stat = folder.record.stat()
+        except OSError:
+            return State("running" if locks.is_held(folder.lock) else "waiting", None)
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        if folder not in self._seen or self._seen[folder][0] != stamp:
+            self._seen[folder] = (stamp, read_or_none(folder))
+        record = self._seen[folder][1]
+        if record is None:
+            return State("damaged", None)
+        if locks.is_held(folder.lock):
+            return State("running", record)
+        return State("interrupted" if record.status is Status.running else record.status.value, record)
+
+
+def last_step(folder: RunFolder) -> tuple[int, float | None]:
+    """Return the last logged step and its loss, from the end of metrics.jsonl; (0, None) before the first."""
+    try:
+        with folder.metrics.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - TAIL))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return 0, None
+    for line in reversed(lines):
+        try:
+            record = json.loads(line)
+            return int(record["step"]), record.get("loss")
+        except (ValueError, KeyError, TypeError):
+            continue
+    return 0, None
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: 45 s, 3 min 20 s, 2 h 05 min."""
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,1 @@
+"""Sequence tasks, one file each; `base` says what a task is."""

@@ -1,0 +1,115 @@
+"""The fixed evaluation set and what a model scores on it; nothing here trains or draws from a training stream.
+
+The loss is the mean over all counted tokens, R = Σ s_i / Σ c_i with s_i the summed loss and c_i the counted tokens of
+sequence i, so a sequence without counted tokens has no weight. Sequences are independent, tokens of one sequence are
+not: the standard error is that of a ratio estimator over n sequences (Cochran, Sampling Techniques, 3rd ed., 6.4, for
+an infinite population), with c the mean of the c_i:
+
+    se(R)² = Σ (s_i - R c_i)² / (n (n - 1) c²)
+
+The same holds for accuracy, with s_i the number of tokens predicted right. Both are teacher-forced: each token is
+predicted from the true tokens before it.
+
+Shape suffixes: N sequences of the set, B of a batch, T positions, V vocabulary.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ablate.config.schema import EvaluationConfig, Precision
+from ablate.tasks.base import IGNORED, Batch, Task
+from ablate.training.seeds import numpy_generator
+
+_CHUNK = 256
+"""Sequences drawn from one stream; the set of n sequences is the beginning of every larger set."""
+
+
+class Evaluation(NamedTuple):
+    """Teacher-forced scores over counted tokens; the standard errors are nan for a single sequence."""
+
+    loss: float
+    loss_se: float
+    accuracy: float
+    accuracy_se: float
+    sequences: int
+
+    def metrics(self) -> dict[str, float]:
+        """The scores under the names that a run's record uses."""
+        return {f"eval/{name}": value for name, value in self._asdict().items()}
+
+
+def evaluation_set(task: Task, config: EvaluationConfig, device: torch.device) -> Batch:
+    """The fixed set, drawn from `evaluation.seed` alone; inputs and targets of shape [N, T] on `device`.
+
+    Raises ValueError when no target of it counts.
+    """
+    size = max(config.sequences, config.curve_sequences)
+    chunks = [task.batch(numpy_generator(config.seed, "evaluation", i), _CHUNK) for i in range(-(-size // _CHUNK))]
+    inputs_NT, targets_NT = (torch.cat(tensors)[:size].to(device) for tensors in zip(*chunks, strict=True))
+    for key in ("sequences", "curve_sequences"):
+        if not bool((targets_NT[: getattr(config, key)] != IGNORED).any()):
+            raise ValueError(f"evaluation.{key}={getattr(config, key)}: no target of these sequences counts; use more")
+    return Batch(inputs_NT, targets_NT)
+
+
+def evaluate(model: nn.Module, data: Batch, *, batch_size: int, precision: Precision = Precision.float32) -> Evaluation:
+    """Score `model` on `data` without gradients and in evaluation mode; every module's mode is put back after."""
+    sums = []
+    # Not inference_mode: tables that a model builds and keeps here could not take part in training afterwards.
+    with _evaluation_mode(model), torch.no_grad(), arithmetic(precision, data.inputs_BT.device):
+        for start in range(0, len(data.inputs_BT), batch_size):
+            targets_BT = data.targets_BT[start : start + batch_size]
+            sums.append(_sums(model(data.inputs_BT[start : start + batch_size]), targets_BT))
+    losses_N, hits_N, counts_N = torch.cat(sums, dim=1).cpu().numpy()
+    return Evaluation(*_ratio(losses_N, counts_N), *_ratio(hits_N, counts_N), sequences=len(counts_N))
+
+
+def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """The context of a forward pass: autocast for bf16, nothing for float32."""
+    if precision is Precision.bf16:
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()
+
+
+def token_losses(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of each token in nats, float32 of shape [B, T], 0 where the target is ignored."""
+    flat = F.cross_entropy(
+        logits_BTV.flatten(0, 1).float(), targets_BT.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return flat.view_as(targets_BT)
+
+
+def _sums(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.Tensor:
+    """Per sequence: summed loss, tokens predicted right, tokens counted; float64 of shape [3, B]."""
+    counted_BT = targets_BT != IGNORED
+    hits_BT = (logits_BTV.argmax(dim=-1) == targets_BT) & counted_BT
+    columns = (token_losses(logits_BTV, targets_BT), hits_BT, counted_BT)
+    return torch.stack([column_BT.sum(dim=1, dtype=torch.float64) for column_BT in columns])
+
+
+def _ratio(sums_N: npt.NDArray[np.float64], counts_N: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Σ s / Σ c and its standard error (see the module's docstring)."""
+    n, total = len(counts_N), counts_N.sum()
+    ratio = sums_N.sum() / total
+    if n < 2:
+        return float(ratio), float("nan")
+    residuals_N = sums_N - ratio * counts_N
+    return float(ratio), float(np.sqrt(n / (n - 1) * np.square(residuals_N).sum()) / total)
+
+
+@contextmanager
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

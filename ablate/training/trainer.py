@@ -1,0 +1,252 @@
+"""The training loop: steps, records, checkpoints, and the end of a run. It knows no task, model or metric by name.
+
+What a step does depends on the weights, the optimiser's and schedule's states and the step's number, for every random
+draw comes from a stream named after the step. So a run continued from a checkpoint is the run that was not stopped, and
+neither evaluating nor logging more often changes what is trained.
+
+Shape suffixes: B sequences, T positions, V vocabulary.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from ablate.config.schema import RunConfig
+from ablate.records import RunFolder, Status
+from ablate.tasks.base import IGNORED, Batch, Task
+from ablate.training import checkpoint
+from ablate.training.evaluation import Evaluation, arithmetic, evaluate, evaluation_set, token_losses
+from ablate.training.seeds import numpy_generator, seed_dropout
+from ablate.training.window import Window
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """What is trained: the model is initialised and on its device, the optimiser holds its parameters."""
+
+    model: nn.Module
+    task: Task
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+
+
+class Outcome(NamedTuple):
+    """How training ended. Seconds and tokens add up over resumes; `train_seconds` is what the other two leave.
+
+    `steps_done` of a diverged run is the step at which the number in `message` was first not finite. `metrics` are
+    those of the final evaluation, empty unless finished.
+    """
+
+    status: Status
+    metrics: dict[str, float]
+    steps_done: int
+    tokens: int
+    seconds: float
+    train_seconds: float
+    evaluation_seconds: float
+    data_seconds: float
+    resumed_from: int | None
+    message: str | None
+
+
+def train(
+    parts: Parts,
+    config: RunConfig,
+    folder: RunFolder,
+    *,
+    device: torch.device,
+    source: str,
+    should_stop: Callable[[], bool],
+    on_log: Callable[[Mapping[str, Any]], None],
+) -> Outcome:
+    """Train to the end, or to where the run diverges or is told to stop; continue from the folder's checkpoint.
+
+    `source` is the fingerprint of the code. `should_stop` is asked before each step, `on_log` is given each record
+    after it was written; what they raise ends training and is passed on. torch's generators are left as they were.
+    """
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count() if device.type == "cuda" else 0)):
+        run = _Run(parts, config, folder, device=device, source=source, on_log=on_log)
+        run.resume()
+        try:
+            return run.loop(should_stop)
+        except _DivergedError as error:
+            return run.outcome(Status.diverged, step=error.step, message=error.message)
+
+
+class _DivergedError(Exception):
+    def __init__(self, step: int, message: str) -> None:
+        super().__init__(message)
+        self.step = step
+        self.message = message
+
+
+class _Run:
+    """One call of `train`: the parts and how far they have come."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        config: RunConfig,
+        folder: RunFolder,
+        *,
+        device: torch.device,
+        source: str,
+        on_log: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        self.parts, self.config, self.folder = parts, config, folder
+        self.device, self.source, self.on_log = device, source, on_log
+        self.parameters = [parameter for parameter in parts.model.parameters() if parameter.requires_grad]
+        self.seed_data = config.seed if config.seeds.data is None else config.seeds.data
+        self.seed_dropout = config.seed if config.seeds.dropout is None else config.seeds.dropout
+        self.step = 0
+        self.resumed_from: int | None = None
+        self.learning_rate = math.nan
+        self.window = Window()
+        self.evaluation_seconds = self.data_seconds = 0.0
+        self.evaluation_set = evaluation_set(parts.task, config.evaluation, device)
+        self.started = perf_counter()
+
+    def loop(self, should_stop: Callable[[], bool]) -> Outcome:
+        training, last = self.config.training, self.config.training.steps
+        self.parts.model.train()
+        while self.step < last:
+            if should_stop():
+                self.save()
+                return self.outcome(Status.interrupted)
+            self.train_step()
+            if _due(training.log_every, self.step) or self.step == last:
+                self.log_training()
+            if _due(training.eval_every, self.step) and self.step < last:
+                self.log_evaluation(self.config.evaluation.curve_sequences)
+            if _due(self.config.runtime.checkpoint_every, self.step) or self.step == last:
+                self.save()
+        return self.outcome(Status.finished, metrics=self.final_metrics())
+
+    def train_step(self) -> None:
+        self.step += 1
+        parts, began = self.parts, perf_counter()
+        batch = parts.task.batch(numpy_generator(self.seed_data, "data", self.step), self.config.training.batch_size)
+        count = int((batch.targets_BT != IGNORED).sum())
+        inputs_BT, targets_BT = (tensor.to(self.device, non_blocking=True) for tensor in batch)
+        self.data_seconds += perf_counter() - began
+        seed_dropout(self.seed_dropout, self.step)
+        parts.optimizer.zero_grad(set_to_none=True)
+        with arithmetic(self.config.training.precision, self.device):
+            logits_BTV = parts.model(inputs_BT)
+        loss = token_losses(logits_BTV, targets_BT).sum() / max(count, 1)
+        torch.autograd.backward(loss)
+        norm = self.clip_gradients()
+        self.learning_rate = parts.optimizer.param_groups[0]["lr"]
+        parts.optimizer.step()
+        parts.schedule.step()
+        self.window.add(loss.detach(), norm, count)
+
+    def clip_gradients(self) -> torch.Tensor:
+        """The norm of all gradients, before clipping."""
+        if self.config.training.grad_clip is not None:
+            return nn.utils.clip_grad_norm_(self.parameters, self.config.training.grad_clip)
+        return nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
+
+    def log_training(self) -> None:
+        self.check_finite()
+        self.record("train", {**self.window.values(), "lr": self.learning_rate})
+        self.window = Window()
+
+    def log_evaluation(self, sequences: int) -> Evaluation:
+        self.check_finite()
+        began = perf_counter()
+        data = Batch(*(tensor[:sequences] for tensor in self.evaluation_set))
+        config = self.config
+        result = evaluate(
+            self.parts.model, data, batch_size=config.evaluation.batch_size, precision=config.training.precision
+        )
+        self.evaluation_seconds += perf_counter() - began
+        self.record("eval", result._asdict())
+        if not math.isfinite(result.loss):
+            raise _DivergedError(self.step, f"evaluation loss is {result.loss} at step {self.step}")
+        return result
+
+    def final_metrics(self) -> dict[str, float]:
+        """The last step's evaluation on all sequences, taken from the log when the run had got that far before."""
+        for record in self.folder.read_metrics():
+            if record["split"] == "eval" and record["step"] == self.step and record["loss"] is not None:
+                return {f"eval/{name}": record[name] for name in Evaluation._fields}
+        return self.log_evaluation(self.config.evaluation.sequences).metrics()
+
+    def record(self, split: str, values: Mapping[str, Any]) -> None:
+        record = {"step": self.step, "tokens": self.tokens(self.step), "seconds": self.seconds(), "split": split}
+        record |= values
+        self.folder.append_metrics([record])
+        self.on_log(record)
+
+    def check_finite(self) -> None:
+        """Raise when a step since the last record diverged, so no record or checkpoint is made of such weights."""
+        if found := self.window.not_finite(self.step):
+            raise _DivergedError(*found)
+
+    def save(self) -> None:
+        self.check_finite()
+        content = checkpoint.Checkpoint(
+            step=self.step,
+            seconds=self.seconds(),
+            evaluation_seconds=self.evaluation_seconds,
+            data_seconds=self.data_seconds,
+            model=dict(self.parts.model.state_dict()),
+            optimizer=self.parts.optimizer.state_dict(),
+            schedule=self.parts.schedule.state_dict(),
+            window=self.window.state(),
+        )
+        checkpoint.save(self.folder, content, source=self.source)
+
+    def resume(self) -> None:
+        """Continue from the checkpoint if there is one; drop what was logged after it."""
+        self.folder.remove_temporaries()
+        found = checkpoint.load(self.folder, source=self.source)
+        self.folder.keep_metrics_until(found.step if found else -1)
+        if found is None:
+            return
+        self.parts.model.load_state_dict(found.model)
+        self.parts.optimizer.load_state_dict(found.optimizer)
+        self.parts.schedule.load_state_dict(found.schedule)
+        self.window = Window.from_state(found.window, self.device)
+        self.step = self.resumed_from = found.step
+        self.evaluation_seconds, self.data_seconds = found.evaluation_seconds, found.data_seconds
+        self.started -= found.seconds
+
+    def seconds(self) -> float:
+        return perf_counter() - self.started
+
+    def tokens(self, step: int) -> int:
+        return step * self.config.training.batch_size * self.parts.task.seq_len
+
+    def outcome(
+        self,
+        status: Status,
+        *,
+        step: int | None = None,
+        metrics: dict[str, float] | None = None,
+        message: str | None = None,
+    ) -> Outcome:
+        done, seconds = self.step if step is None else step, self.seconds()
+        return Outcome(
+            status=status,
+            metrics=metrics or {},
+            steps_done=done,
+            tokens=self.tokens(done),
+            seconds=seconds,
+            train_seconds=seconds - self.evaluation_seconds - self.data_seconds,
+            evaluation_seconds=self.evaluation_seconds,
+            data_seconds=self.data_seconds,
+            resumed_from=self.resumed_from,
+            message=message,
+        )
+
+
+def _due(every: int, step: int) -> bool:
+    """Whether something done every so many steps, 0 for never, is to be done at this one."""
+    return every > 0 and step % every == 0

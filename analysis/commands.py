@@ -1,0 +1,29 @@
+"""What the two commands share: their common options, and one clear line with exit code 2 for bad input."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis.design import DEFAULT_METRIC
+from analysis.study import StudyError
+
+BAD_INPUT = 2
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add what every command asks: the study, the metric and its direction, the margin, the sweep."""
+    parser.add_argument("study", type=Path, metavar="STUDY", help="a study's folder, such as multirun/copy_repeat")
+    parser.add_argument("--metric", default=DEFAULT_METRIC, help="final metric to compare (default: %(default)s)")
+    parser.add_argument("--direction", choices=("lower", "higher"), help="which is better (default: by the name)")
+    parser.add_argument("--margin", help="smallest difference of interest: 0.01, or 2%% of the baseline's mean")
+    parser.add_argument("--sweep", default="latest", help="latest, all, or the id of a sweep (default: %(default)s)")
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """Run a command; a study that cannot be compared as asked is told in one line, exit code 2."""
+    try:
+        return run()
+    except StudyError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return BAD_INPUT

@@ -1,0 +1,167 @@
+"""A comparison as tables: the variants, the runs that did not finish, and who has which seed."""
+
+from typing import Any
+
+from analysis import formatting as fmt
+from analysis.results import Against, Comparison, VariantResult
+from analysis.statistics.intervals import Interval
+from analysis.study import LoadedRun, Outcome, Study, Variant
+from analysis.tables import Cell, Column, Table
+from analysis.wording import caption, marked
+
+COLUMNS = (
+    Column("variant"),
+    Column("seeds ok", "right"),
+    Column("mean ± SD", "right"),
+    Column("95 % CI", "right", optional=True),
+    Column("Δ vs baseline [95 % CI]", "right"),
+    Column("wins", "right"),
+    Column("p (Holm)", "right"),
+    Column("verdict"),
+)
+
+SYMBOLS = {
+    "ok": "✓",
+    "failed": "✗",
+    "diverged": "∞",
+    "running": "…",
+    "interrupted": "‖",
+    "missing": "·",
+    "damaged": "!",
+    "pruned": "✂",
+}
+"""One sign per outcome, for the completeness matrix."""
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """The table of all variants; in bold those that cannot be told from the best."""
+    rows = [_row(comparison, result) for result in comparison.results]
+    assert len(rows) == len(comparison.results), "rows out must equal variants in"
+    return Table("comparison", COLUMNS, rows, caption(comparison))
+
+
+def _row(comparison: Comparison, result: VariantResult) -> tuple[Cell, ...]:
+    summary, against = result.summary, result.against
+    places = fmt.decimals(summary.sd or _half_width(summary.interval))
+    mean = fmt.number(summary.mean, places)
+    spread = f"{mean} ± {fmt.number(summary.sd, places)}" if summary.sd is not None else mean
+    ci = list(summary.interval) if summary.interval else None
+    return (
+        Cell(result.variant.label, _identity(comparison, result), bold=result.among_best),
+        Cell(seeds_text(result), counts(result)),
+        Cell(spread if summary.n != 1 else f"{mean} (n = 1)", {"mean": summary.mean, "sd": summary.sd}),
+        Cell(fmt.interval(summary.interval, places), {"ci": ci, "median": summary.median}),
+        *_against_cells(against),
+    )
+
+
+def _identity(comparison: Comparison, result: VariantResult) -> dict[str, Any]:
+    variant = result.variant
+    factors = {name: variant.factors.get(name) for name in comparison.study.factor_names}
+    return {"label": variant.label, "factors": factors, "cell": variant.cell}
+
+
+def counts(result: VariantResult) -> dict[str, int]:
+    """Runs by outcome, as scripts know them."""
+    found = result.counts
+    others = ("missing", "running", "interrupted", "damaged", "pruned")
+    named = {"n_planned": found.total(), "n_ok": found["ok"], "n_failed": found["failed"]}
+    return named | {"n_diverged": found["diverged"]} | {f"n_{kind}": found[kind] for kind in others}
+
+
+def seeds_text(result: VariantResult) -> str:
+    """Seeds ok of planned, and what became of the others: 7/10 (2 diverged, 1 missing)."""
+    found = result.counts
+    rest = ", ".join(f"{found[kind]} {kind}" for kind in SYMBOLS if kind != "ok" and found[kind])
+    return f"{found['ok']}/{found.total()}" + (f" ({rest})" if rest else "")
+
+
+def _half_width(interval: Interval | None) -> float | None:
+    return (interval.high - interval.low) / 2 if interval else None
+
+
+def _against_cells(against: Against | None) -> tuple[Cell, ...]:
+    if against is None:
+        empty = {"delta": None, "delta_ci": None}
+        return (
+            Cell(fmt.DASH, empty),
+            Cell(fmt.DASH, {"wins": None}),
+            Cell(fmt.DASH, {"p_holm": None}),
+            Cell("baseline"),
+        )
+    difference = against.difference
+    delta_ci = list(difference.interval) if difference.interval else None
+    wins = fmt.DASH if difference.wins is None else f"{fmt.count(difference.wins)}/{difference.n}"
+    return (
+        Cell(delta_text(against), {"delta": difference.mean, "delta_ci": delta_ci}),
+        Cell(wins, {"wins": difference.wins, "pairs": difference.n if difference.paired else 0}),
+        Cell(fmt.p_value(against.p_holm), {"p": difference.p, "p_holm": against.p_holm}),
+        Cell(_verdict_text(against), {"verdict": str(against.judgement.verdict)}),
+    )
+
+
+def _verdict_text(against: Against) -> str:
+    judgement = against.judgement
+    sized = judgement.qualifier if judgement.verdict in ("better", "worse") else ""
+    return f"{judgement.verdict} {sized}".strip()
+
+
+def delta_text(against: Against) -> str:
+    """The mean difference with its interval: −0.052 [−0.076, −0.028]; digits by the half-width."""
+    difference = against.difference
+    if difference.mean is None:
+        return fmt.NOT_AVAILABLE
+    bounds = difference.interval
+    places = fmt.decimals(_half_width(bounds) if bounds else difference.sd)
+    shown = fmt.interval(bounds, places, sign=True) if bounds else "[n/a]"
+    return f"{fmt.number(difference.mean, places, sign=True)} {shown}"
+
+
+def failures_table(study: Study, metric: str) -> Table:
+    """The runs without a value of the metric (failed, diverged, missing, damaged, ...), with reason and folder."""
+    columns = (Column("variant"), Column("seed", "right"), Column("status"), Column("reason"), Column("folder"))
+    outcomes = [(run, run.outcome(metric)) for run in study.loaded]
+    rows = [_failure(run, outcome) for run, outcome in outcomes if outcome.kind != "ok"]
+    return Table("failures", columns, rows, marked(study, f"Runs without a value of {metric}."))
+
+
+def _failure(run: LoadedRun, outcome: Outcome) -> tuple[Cell, ...]:
+    folder = "/".join(run.folder.path.parts[-3:]) if run.folder else ""
+    return (
+        Cell(run.variant.label, {"label": run.variant.label}),
+        Cell(str(run.seed), {"seed": run.seed}),
+        Cell(outcome.kind, {"status": outcome.kind}),
+        Cell(outcome.reason or fmt.DASH, {"reason": outcome.reason}),
+        Cell(folder or fmt.DASH, {"folder": folder}),
+    )
+
+
+def factors_table(study: Study) -> Table:
+    """What each variant sets; a dash for a factor that it does not have."""
+    columns = (Column("variant"), *(Column(name) for name in study.factor_names))
+    rows = [
+        (Cell(variant.label, {"label": variant.label}), *(_factor(study, variant, name) for name in study.factor_names))
+        for variant in study.variants
+    ]
+    return Table("factors", columns, rows, marked(study, "Factors of each variant; a dash where a variant lacks one."))
+
+
+def _factor(study: Study, variant: Variant, name: str) -> Cell:
+    text = fmt.factor_value(variant.factors[name]) if name in variant.factors else fmt.DASH
+    return Cell(text, {study.factor_column(name): variant.factors.get(name)})
+
+
+def completeness(comparison: Comparison) -> Table:
+    """Variant by seed: one sign per planned run."""
+    study = comparison.study
+    columns = (Column("variant"), *(Column(str(seed)) for seed in study.seeds))
+    rows = []
+    for variant in study.variants:
+        kinds = {run.seed: run.outcome(comparison.question.metric).kind for run in study.of(variant)}
+        found = [(seed, kinds.get(seed)) for seed in study.seeds]
+        cells = [Cell(SYMBOLS[kind] if kind else "", {f"seed {seed}": kind}) for seed, kind in found]
+        rows.append((Cell(variant.label, {"label": variant.label}), *cells))
+    shown = sorted({cell.text for row in rows for cell in row[1:]} - {""})
+    names = {sign: kind for kind, sign in SYMBOLS.items()}
+    key = ", ".join(f"{sign} {names[sign]}" for sign in shown)
+    return Table("completeness", columns, rows, marked(study, key))

@@ -1,0 +1,65 @@
+"""Resolved configs as the analysis reads them: flat dotted keys, and the keys in which cells differ.
+
+Values are compared by canonical JSON, so 1 and 1.0 are one value and the text "1" another. Sections that are not
+part of a cell, or only repeat what another key says, are left out.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ablate.records import RunFolder, canonical_json
+from analysis.formatting import factor_value
+
+LEFT_OUT = ("seed", "runtime", "sweep", "study", "rope_percentage")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 as PyYAML reads it, but with 1e-3 a number, as in the program that wrote the file."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def read_config(run: RunFolder) -> dict[str, Any]:
+    """The resolved config of a run as flat dotted keys; empty when it cannot be read."""
+    try:
+        parsed = yaml.load(run.config.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return {}
+    return dict(_flat(parsed, "")) if isinstance(parsed, Mapping) else {}
+
+
+def first_readable(paths: Iterable[Path]) -> dict[str, Any]:
+    """The config of the first of these run folders that has one; empty when none has."""
+    return next((config for path in paths if (config := read_config(RunFolder(path)))), {})
+
+
+def _flat(value: Any, prefix: str) -> Iterable[tuple[str, Any]]:
+    """Leaves of nested mappings; lists are leaves."""
+    if not isinstance(value, Mapping):
+        yield prefix, value
+        return
+    for key, item in value.items():
+        yield from _flat(item, f"{prefix}.{key}" if prefix else str(key))
+
+
+def differing(flat: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """For each cell the keys in which any two cells differ; a key that a cell lacks is absent from its factors."""
+    keys = dict.fromkeys(key for config in flat.values() for key in config if key.split(".")[0] not in LEFT_OUT)
+    swept = [key for key in keys if len({_compared(config, key) for config in flat.values()}) > 1]
+    return {cell: {key: config[key] for key in swept if key in config} for cell, config in flat.items()}
+
+
+def _compared(config: Mapping[str, Any], key: str) -> str | None:
+    return canonical_json(config[key]) if key in config else None
+
+
+def short_description(factors: Mapping[str, Any]) -> str:
+    """Factors in a few words for a label: steps=100, width=32."""
+    return ", ".join(f"{name.rpartition('.')[2]}={factor_value(value)}" for name, value in factors.items())

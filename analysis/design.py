@@ -1,0 +1,207 @@
+"""What is compared with what: the question, the arms of each variant, and pairing by seed. No statistics here."""
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.formatting import factor_value
+from analysis.statistics.intervals import Array, Interval
+from analysis.study import Outcome, Study, StudyError, Variant
+
+DEFAULT_METRIC = "eval/loss"
+
+HIGHER_IS_BETTER = re.compile(r"accuracy|exact_match|solved|success|score|reward", re.IGNORECASE)
+"""Metrics whose name says that more is better; all others are losses unless the user says otherwise."""
+
+FAILURES = ("failed", "diverged")
+"""Outcomes that count against a variant."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One comparison: a metric declared beforehand, its direction, the baseline, the smallest effect of interest.
+
+    `margin` is in the unit of the metric; `limits` are the values that the metric can take.
+    """
+
+    metric: str
+    lower_is_better: bool
+    baseline: Variant
+    margin: float | None
+    limits: Interval
+    alpha: float = 0.05
+
+    @property
+    def direction(self) -> str:
+        """lower or higher, whichever is better."""
+        return "lower" if self.lower_is_better else "higher"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One variant's outcomes of the metric by seed, in the order of the plan."""
+
+    variant: Variant
+    outcomes: Mapping[int, Outcome]
+
+    @property
+    def values(self) -> dict[int, float]:
+        """The values of the runs that finished with one."""
+        return {seed: o.value for seed, o in self.outcomes.items() if o.kind == "ok" and o.value is not None}
+
+    @property
+    def sample(self) -> Array:
+        """The same as an array, in the order of the plan."""
+        return np.array(list(self.values.values()), dtype=float)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many runs there are of each kind of outcome."""
+        return Counter(outcome.kind for outcome in self.outcomes.values())
+
+    @property
+    def failed(self) -> list[int]:
+        """The seeds that crashed or diverged."""
+        return [seed for seed, outcome in self.outcomes.items() if outcome.kind in FAILURES]
+
+    @property
+    def ended(self) -> list[int]:
+        """The seeds with an outcome, good or bad."""
+        return [seed for seed, outcome in self.outcomes.items() if outcome.kind == "ok" or outcome.kind in FAILURES]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The values of two arms on the seeds that finished in both, and the seeds that ended in one of them only."""
+
+    seeds: tuple[int, ...]
+    variant: Array
+    baseline: Array
+    dropped: tuple[int, ...]
+
+
+def ask(
+    study: Study,
+    metric: str = DEFAULT_METRIC,
+    *,
+    baseline: str | None = None,
+    direction: str | None = None,
+    margin: float | str | None = None,
+) -> Question:
+    """Check what the user asks of a study. Raises StudyError: no finished run, unknown metric or baseline."""
+    values = _values_of(study, metric)
+    if direction not in (None, "lower", "higher"):
+        raise StudyError(f"direction {direction!r} is neither lower nor higher")
+    lower = direction == "lower" if direction else not HIGHER_IS_BETTER.search(metric)
+    chosen = find_baseline(study, baseline) if baseline else study.variants[0]
+    reference = [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
+    return Question(metric, lower, chosen, parse_margin(margin, reference), limits_of(metric, values))
+
+
+LIMITS = (("accuracy|exact_match|solved|success", Interval(0.0, 1.0)), ("loss|perplexity", Interval(0.0, np.inf)))
+"""The values that metrics of these names can take."""
+
+
+def limits_of(metric: str, values: Sequence[float]) -> Interval:
+    """What the metric's name says of its limits, unless its values say otherwise."""
+    for pattern, limits in LIMITS:
+        if re.search(pattern, metric) and limits.low <= min(values) and max(values) <= limits.high:
+            return limits
+    return Interval(-np.inf, np.inf)
+
+
+def _values_of(study: Study, metric: str) -> list[float]:
+    """All values of a metric; an error names the metrics there are."""
+    outcomes = [run.outcome(metric) for run in study.loaded]
+    values = [o.value for o in outcomes if o.value is not None]
+    if values:
+        return values
+    if not any(run.status == "finished" for run in study.loaded):
+        counts = Counter(run.status for run in study.loaded)
+        found = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
+        raise StudyError(f"study {study.name} has no finished run to compare ({found or 'nothing was planned'})")
+    if metric not in study.metrics:
+        near = difflib.get_close_matches(metric, study.metrics, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise StudyError(f"no metric {metric!r} in study {study.name}{hint}. There are: {', '.join(study.metrics)}")
+    raise StudyError(f"no run of study {study.name} finished with a value of {metric}")
+
+
+def find_baseline(study: Study, name: str) -> Variant:
+    """The variant of a label, of factor=value pairs joined by commas, or of a level (`rope`).
+
+    Raises StudyError listing the labels when none or several match.
+    """
+    for matches in (_by_label, _by_pairs, _by_level):
+        found = [variant for variant in study.variants if matches(variant, name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise StudyError(f"baseline {name!r} names {len(found)} variants; choose one: {_labels(found)}")
+    raise StudyError(f"no baseline {name!r} in study {study.name}; the variants are: {_labels(study.variants)}")
+
+
+def _labels(variants: Sequence[Variant]) -> str:
+    return ", ".join(variant.label for variant in variants)
+
+
+def _by_label(variant: Variant, name: str) -> bool:
+    return variant.label == name
+
+
+def _by_pairs(variant: Variant, name: str) -> bool:
+    shown = {f"{factor}={factor_value(value)}" for factor, value in variant.factors.items()}
+    return "=" in name and {part.strip() for part in name.split(",")} <= shown
+
+
+def _by_level(variant: Variant, name: str) -> bool:
+    return name in {factor_value(value) for value in variant.factors.values()}
+
+
+def parse_margin(margin: float | str | None, baseline: Sequence[float | None]) -> float | None:
+    """The margin in the unit of the metric; "2%" is of the baseline's mean. Raises StudyError unless it is positive."""
+    if margin is None:
+        return None
+    text = str(margin).strip()
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < float("inf"):
+        raise StudyError(f"margin {text!r} is not a positive number (0.01) or per cent of the baseline's mean (2%)")
+    if not text.endswith("%"):
+        return value
+    known = [v for v in baseline if v is not None]
+    if not known:
+        raise StudyError("a margin in per cent needs a finished run of the baseline")
+    return value / 100 * abs(float(np.mean(known)))
+
+
+def arm_of(study: Study, variant: Variant, metric: str) -> Arm:
+    """The outcomes of one variant."""
+    return Arm(variant, {run.seed: run.outcome(metric) for run in study.of(variant)})
+
+
+def pair(variant: Arm, baseline: Arm) -> Pairs:
+    """Pair two arms by seed, in the order of the variant's seeds."""
+    left, right = variant.values, baseline.values
+    seeds = tuple(seed for seed in left if seed in right)
+    dropped = tuple(sorted(set(variant.ended + baseline.ended) - set(seeds)))
+    return Pairs(seeds, np.array([left[s] for s in seeds]), np.array([right[s] for s in seeds]), dropped)
+
+
+def looks_at(study: Study, cells: frozenset[str]) -> list[int]:
+    """The distinct numbers of seeds at which these cells were looked at, as the sweeps recorded them."""
+    return sorted({look.seeds for look in study.looks if cells <= look.cells})
+
+
+def seeds_now(study: Study, cells: frozenset[str]) -> int:
+    """The number of seeds that a look at the present results sees, counted as `Look` counts them."""
+    results = Counter(run.variant.cell for run in study.loaded if run.is_result)
+    if study.sweep == "all":
+        return max(results[cell] for cell in cells)
+    return -(-results.total() // max(1, len(study.variants)))

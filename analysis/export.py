@@ -1,0 +1,106 @@
+"""comparison.json: every number of a comparison, unrounded, under names that scripts rely on."""
+
+import json
+import math
+from typing import Any
+
+from analysis.comparison_table import counts
+from analysis.results import Comparison, VariantResult
+from analysis.statistics.intervals import Interval
+from analysis.study import Replaced
+from analysis.wording import caption, verdict_sentence
+
+COMPARED = (
+    "delta", "delta_ci", "delta_ci90", "p", "p_holm", "wins", "wins_ci", "pairs", "effect_size", "rho", "pairing_gain",
+    "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict", "qualifier", "sentence", "seeds_paired",
+    "seeds_dropped",
+)  # fmt: skip
+"""What is said of a variant against the baseline; null for the baseline itself."""
+
+
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
+    """The content of comparison.json; what the data do not support is null."""
+    study, question = comparison.study, comparison.question
+    return {
+        "study": study.name,
+        "sweep": study.sweep,
+        "metric": question.metric,
+        "direction": question.direction,
+        "baseline": question.baseline.label,
+        "margin": question.margin,
+        "alpha": question.alpha,
+        "planned_seeds": len(study.seeds),
+        "seeds": list(study.seeds),
+        "looks": comparison.looks,
+        "mixed_code": study.mixed_code,
+        "caption": caption(comparison),
+        "problems": list(study.problems),
+        "replaced": [_replaced(one) for one in study.replaced],
+        "variants": [variant_data(comparison, result) for result in comparison.results],
+    }
+
+
+def _replaced(one: Replaced) -> dict[str, Any]:
+    return {"label": one.label, "seed": one.seed, "status": one.status, "ended": one.ended, "differs": one.differs}
+
+
+def _pair(bounds: Interval | None) -> list[float] | None:
+    """Both ends, or None when there is no interval or it is infinite (too few pairs for an anytime-valid one)."""
+    return list(bounds) if bounds is not None and all(map(math.isfinite, bounds)) else None
+
+
+def variant_data(comparison: Comparison, result: VariantResult) -> dict[str, Any]:
+    """One variant; the baseline has the same keys, null where it would be compared with itself."""
+    summary = result.summary
+    own = {
+        "label": result.variant.label,
+        "factors": dict(result.variant.factors),
+        "cell": result.variant.cell,
+        **counts(result),
+        "mean": summary.mean,
+        "sd": summary.sd,
+        "ci": _pair(summary.interval),
+        "median": summary.median,
+        "iqm": summary.iqm,
+        "min": summary.low,
+        "max": summary.high,
+        "among_best": result.among_best,
+    }
+    return own | _against_data(comparison, result) | {"flags": list(result.flags)}
+
+
+def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, Any]:
+    against = result.against
+    if against is None:
+        return dict.fromkeys(COMPARED)
+    d = against.difference
+    found = {
+        "delta": d.mean,
+        "delta_ci": _pair(d.interval),
+        "delta_ci90": _pair(d.interval90),
+        "p": d.p,
+        "p_holm": against.p_holm,
+        "wins": d.wins,
+        "wins_ci": _pair(d.wins_interval),
+        "pairs": d.n if d.paired else 0,
+        "effect_size": d.effect,
+        "rho": d.rho,
+        "pairing_gain": d.gain,
+        "sign_flip_p": d.sign_flip,
+        "p_better": d.superiority,
+        "mde": against.mde,
+        "seeds_needed": against.seeds_needed,
+        "paired": d.paired,
+        "verdict": str(against.judgement.verdict),
+        "qualifier": against.judgement.qualifier,
+        "sentence": verdict_sentence(comparison, result, against),
+        "seeds_paired": list(against.pairs.seeds),
+        "seeds_dropped": list(against.pairs.dropped),
+    }
+    assert tuple(found) == COMPARED
+    return found
+
+
+def to_json(value: Any) -> str:
+    """Strict, indented JSON; the same text for the same value."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

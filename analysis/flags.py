@@ -1,0 +1,77 @@
+"""What a reader must know about one variant beside its numbers; the verdict rests on the numbers, not on these."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from analysis.design import Arm, Question
+from analysis.results import Against
+from analysis.statistics.intervals import Summary, two_groups
+from analysis.statistics.paired import is_constant
+from analysis.study import Study, Variant
+
+
+def flags_of(study: Study, question: Question, arm: Arm, summary: Summary, against: Against | None) -> Iterable[str]:
+    """What a reader must know about a row, most serious first."""
+    if study.mixed_code:
+        yield "mixed code"
+    if (
+        len(arm.sample) > 1
+        and is_constant(arm.sample, float(np.max(np.abs(arm.sample))))
+        and not _at_limit(question, arm)
+    ):
+        yield "same value for every seed: the seed is not applied"
+    if two_groups(arm.sample):
+        yield "two groups of runs"
+    if _coarse_evaluation(study, question.metric, arm, summary):
+        yield "evaluation error over 0.2 of the spread between seeds: evaluate on more sequences"
+    yield from _open_flags(arm)
+    yield from _replaced_flags(study, arm)
+    if against is not None:
+        yield from _pair_flags(study, question, arm, against)
+
+
+def _at_limit(question: Question, arm: Arm) -> bool:
+    return bool(np.all(np.isin(arm.sample, question.limits)))
+
+
+def _coarse_evaluation(study: Study, metric: str, arm: Arm, summary: Summary) -> bool:
+    """Whether the evaluation's standard error (metric `<name>_se`) is over 0.2 of the deviation between seeds."""
+    records = [run.record for run in study.of(arm.variant) if run.record is not None and run.seed in arm.values]
+    errors = [e for record in records if (e := record.metrics.get(f"{metric}_se")) is not None]
+    return bool(errors and summary.sd and float(np.mean(errors)) > 0.2 * summary.sd)
+
+
+def _open_flags(arm: Arm) -> Iterable[str]:
+    kinds = ("missing", "running", "interrupted", "damaged")
+    found = [f"{arm.counts[kind]} {kind}" for kind in kinds if arm.counts[kind]]
+    if found:
+        yield f"without an outcome so far: {', '.join(found)}"
+
+
+def _replaced_flags(study: Study, arm: Arm) -> Iterable[str]:
+    seeds = sorted({r.seed for r in study.replaced if r.label == arm.variant.label and r.differs})
+    if seeds:
+        yield f"a rerun changed the result of seed {', '.join(map(str, seeds))}"
+
+
+def _pair_flags(study: Study, question: Question, arm: Arm, against: Against) -> Iterable[str]:
+    difference = against.difference
+    if not difference.paired:
+        yield "unpaired: no common seeds"
+    if against.looks:
+        yield f"looked at {', '.join(map(str, against.looks))} seeds: anytime-valid interval"
+    if difference.constant:
+        yield "identical across seeds: check that the factor takes effect and the seed reaches the generator"
+    if difference.fragile:
+        yield f"fragile: {difference.fragile}"
+    if difference.paired and against.pairs.dropped:
+        yield f"seeds without a pair: {', '.join(map(str, against.pairs.dropped))}"
+    budgets = _budgets(study, arm.variant, question.baseline)
+    if len(budgets) > 1:
+        yield f"different step budgets: {' and '.join(map(str, budgets))} steps"
+
+
+def _budgets(study: Study, *variants: Variant) -> list[int]:
+    runs = [run for variant in variants for run in study.of(variant)]
+    return sorted({run.record.steps_planned for run in runs if run.record is not None})

@@ -1,0 +1,94 @@
+"""How numbers and config values are written for people: digits, signs, p values, factor values.
+
+Digits: two significant digits of the deviation or half-width decide the decimals of everything beside it. Unrounded
+numbers are in the JSON and CSV outputs.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from ablate.records import canonical_json
+
+DASH = "–"
+"""A factor that a variant does not have."""
+
+NOT_AVAILABLE = "n/a"
+"""A number that the data do not support."""
+
+
+def decimals(scale: float | None) -> int:
+    """Decimals that show two significant digits of `scale`; 4 when there is no scale to go by."""
+    if scale is None or not math.isfinite(scale) or scale <= 0:
+        return 4
+    return max(0, 1 - math.floor(math.log10(float(f"{scale:.1e}"))))
+
+
+def number(value: float | None, places: int, *, sign: bool = False) -> str:
+    """One number with fixed decimals and a true minus sign; n/a for None."""
+    if value is None:
+        return NOT_AVAILABLE
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:+.{places}f}" if sign else f"{value:.{places}f}"
+    return text.replace("-", "−")
+
+
+def interval(bounds: tuple[float, float] | None, places: int, *, sign: bool = False) -> str:
+    """An interval in brackets; n/a for None."""
+    if bounds is None:
+        return NOT_AVAILABLE
+    return f"[{number(bounds[0], places, sign=sign)}, {number(bounds[1], places, sign=sign)}]"
+
+
+def p_value(p: float | None) -> str:
+    """A p value as .012, or <.001; n/a for None."""
+    if p is None:
+        return NOT_AVAILABLE
+    if p < 0.001:
+        return "<.001"
+    return "1" if p > 0.9995 else f"{p:.3f}".removeprefix("0")
+
+
+def p_phrase(p: float) -> str:
+    """A p value in a sentence: p = .012, or p < .001."""
+    text = p_value(p)
+    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def count(value: float) -> str:
+    """A count that may hold halves: 7, 7.5."""
+    return f"{value:g}"
+
+
+def factor_value(value: Any) -> str:
+    """A config value as people write it.
+
+    Values are compared by canonical JSON, so 1 and 1.0 are one value and the text "1" is another; a text that reads as
+    a number, a bool or null therefore keeps its quotes. Lists and dicts are shown as JSON.
+    """
+    if value is None:
+        return "null"
+    if not isinstance(value, str):
+        return canonical_json(value)
+    ambiguous = re.fullmatch(r"[-+.\d][\d.eE+-]*|true|false|null|", value)
+    return json.dumps(value) if ambiguous else value
+
+
+def seed_list(seeds: Iterable[int]) -> str:
+    """Seeds in short: 0–4, 7, 9."""
+    spans: list[list[int]] = []
+    for seed in sorted(seeds):
+        if spans and seed == spans[-1][1] + 1:
+            spans[-1][1] = seed
+        else:
+            spans.append([seed, seed])
+    return ", ".join(_span(low, high) for low, high in spans)
+
+
+def _span(low: int, high: int) -> str:
+    if low == high:
+        return str(low)
+    return f"{low}–{high}" if high > low + 1 else f"{low}, {high}"

@@ -1,0 +1,254 @@
+"""Study folder (or plain CSV) to `Study`. Reads run.json, the sweeps' plans and config.yaml through `ablate.records`.
+
+One small file per run is read; metrics.jsonl only when curves are asked for. Nothing is parsed from a folder name. What
+cannot be read is a warning that names the file, never a crash. Which sweep is meant:
+
+    latest   the newest plan (all runs when the study has no plan)
+    ID       that plan
+    all      every planned run and every run folder; factors are the config keys in which the cells differ
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ablate.records import RecordError, RunFolder, RunRecord, Status, StudyFolder, SweepPlan
+from analysis import configs
+from analysis.study import LoadedRun, Look, Replaced, Study, StudyError, Variant
+
+
+@dataclass
+class _Reading:
+    """What is collected while one study is read."""
+
+    folder: StudyFolder
+    problems: list[str] = field(default_factory=list)
+    replaced: list[Replaced] = field(default_factory=list)
+
+    def record(self, run: RunFolder) -> tuple[RunRecord | None, str]:
+        """The record of a run and, when it is damaged, what is wrong with it (paths relative to the study)."""
+        try:
+            record = run.read()
+            if record is not None:
+                _check(run, record)
+            return record, ""
+        except (RecordError, OSError) as error:
+            return None, self.complain(error)
+
+    def complain(self, error: Exception) -> str:
+        """Note a damaged file and return the note."""
+        message = str(error).replace(f"{self.folder.path}/", "")
+        self.problems.append(message)
+        return message
+
+    def run(self, variant: Variant, seed: int, folder: RunFolder) -> LoadedRun:
+        """Read one planned run and the results that it replaced."""
+        record, damage = self.record(folder)
+        if record is not None:
+            self._note_replaced(variant, record, folder)
+        return LoadedRun(variant, seed, record, folder if folder.path.is_dir() else None, damage)
+
+    def _note_replaced(self, variant: Variant, record: RunRecord, folder: RunFolder) -> None:
+        for earlier in folder.superseded():
+            old, _ = self.record(earlier)
+            if old is not None and old.status.is_result:
+                shared = old.metrics.keys() & record.metrics.keys()
+                differs = any(old.metrics[name] != record.metrics[name] for name in shared)
+                self.replaced.append(Replaced(variant.label, record.seed, old.status, old.ended or "", differs))
+
+
+def _check(run: RunFolder, record: RunRecord) -> None:
+    """Raise RecordError when what the analysis computes with is not a number."""
+    numbers = {name: getattr(record, name) for name in ("seed", "steps_done", "steps_planned", "seconds")}
+    metrics = record.metrics if isinstance(record.metrics, dict) else {"metrics": record.metrics}
+    for name, value in {**numbers, **{key: value for key, value in metrics.items() if value is not None}}.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise RecordError(f"{run.record}: not a run record ({name} is {value!r}, not a number)")
+
+
+def load_study(path: Path | str, sweep: str = "latest") -> Study:
+    """Read a study. `sweep` is "latest", "all" or the id of a plan.
+
+    Raises StudyError, one line with the way out, when there is no such folder, nothing in it, or no such sweep.
+    """
+    folder = StudyFolder(_existing(Path(path)))
+    reading = _Reading(folder)
+    plans = _read_plans(reading)
+    if not plans and not folder.runs():
+        raise StudyError(f"{folder.path.name}: the study is empty; it has neither runs nor sweeps")
+    if sweep == "all" or (sweep == "latest" and not plans):
+        return _load_all(reading, plans)
+    return _load_sweep(reading, plans, sweep)
+
+
+def _existing(path: Path) -> Path:
+    if path.is_dir():
+        return path
+    parent = path.parent
+    found = parent.iterdir() if parent.is_dir() else []
+    studies = sorted(p.name for p in found if p.is_dir() and not p.name.startswith("."))
+    near = difflib.get_close_matches(path.name, studies, n=3, cutoff=0.4)
+    there = f"; {parent} holds {', '.join(studies[:5]) or 'no studies'}"
+    hint = f"; did you mean {', '.join(near)}?" if near else there
+    raise StudyError(f"no study folder {path}{hint}")
+
+
+def _read_plans(reading: _Reading) -> list[SweepPlan]:
+    """All plans that can be read, oldest first."""
+    plans = []
+    for sweep_id in reading.folder.sweep_ids():
+        try:
+            plans.append(reading.folder.read_sweep(sweep_id))
+        except (RecordError, OSError) as error:
+            reading.complain(error)
+    return plans
+
+
+def _load_sweep(reading: _Reading, plans: Sequence[SweepPlan], sweep: str) -> Study:
+    ids = [plan.id for plan in plans]
+    if sweep != "latest" and sweep not in ids:
+        raise StudyError(f"no sweep {sweep!r} in {reading.folder.path.name}; there are: {', '.join(ids)}, latest, all")
+    position = len(plans) - 1 if sweep == "latest" else ids.index(sweep)
+    plan = plans[position]
+    labels = unique_labels([(cell.cell, cell.label) for cell in plan.cells])
+    variants = {cell.cell: Variant(cell.cell, labels[cell.cell], cell.factors) for cell in plan.cells}
+    cells = {cell.cell: cell for cell in plan.cells}
+    runs = [
+        reading.run(variants[key], seed, reading.folder.run(cell.folder, seed))
+        for key, cell in cells.items()
+        for seed in dict.fromkeys(plan.seeds)
+    ]
+    return _study(
+        reading, plan.study, plan.id, variants=list(variants.values()), runs=runs, plans=plans[: position + 1]
+    )
+
+
+def _load_all(reading: _Reading, plans: Sequence[SweepPlan]) -> Study:
+    found = _planned(reading, plans)
+    known = {cell.cell: Variant(cell.cell, cell.label, cell.factors) for plan in reversed(plans) for cell in plan.cells}
+    for run in reading.folder.runs():
+        record = None if run.path in found else reading.record(run)[0]
+        if record is not None:
+            found[run.path] = (record.cell, record.seed)
+            known.setdefault(record.cell, Variant(record.cell, record.label, record.factors))
+    if not found:
+        raise StudyError(f"{reading.folder.path.name}: no run of this study can be read")
+    variants = _variants_by_config(found, known)
+    order = {cell: index for index, cell in enumerate(variants)}
+    places = sorted(found.items(), key=lambda item: (order[item[1][0]], item[1][1]))
+    runs = [reading.run(variants[cell], seed, RunFolder(path)) for path, (cell, seed) in places]
+    name = plans[0].study if plans else next((run.record.study for run in runs if run.record), "")
+    return _study(
+        reading, name or reading.folder.path.name, "all", variants=list(variants.values()), runs=runs, plans=plans
+    )
+
+
+def _planned(reading: _Reading, plans: Sequence[SweepPlan]) -> dict[Path, tuple[str, int]]:
+    """Where each planned run is, with its cell and seed; the oldest plan's cells come first."""
+    return {
+        reading.folder.run(cell.folder, seed).path: (cell.cell, seed)
+        for plan in plans
+        for cell in plan.cells
+        for seed in plan.seeds
+    }
+
+
+def _variants_by_config(found: Mapping[Path, tuple[str, int]], known: Mapping[str, Variant]) -> dict[str, Variant]:
+    """Variants whose factors are the config keys in which the cells differ, in order of first appearance.
+
+    When a cell has no config that can be read, the factors that its plan or record names stand in for all.
+    """
+    cells = list(dict.fromkeys(cell for cell, _ in found.values()))
+    flat = {cell: configs.first_readable([path for path, (c, _) in found.items() if c == cell]) for cell in cells}
+    complete = all(flat.values())
+    factors = configs.differing(flat) if complete else {cell: dict(known[cell].factors) for cell in cells}
+    labels = unique_labels([(cell, known[cell].label) for cell in cells], factors)
+    return {cell: Variant(cell, labels[cell], factors[cell]) for cell in cells}
+
+
+def unique_labels(
+    pairs: Sequence[tuple[str, str]], factors: Mapping[str, Mapping[str, object]] | None = None
+) -> dict[str, str]:
+    """One label per cell: its own where no other cell has it, else with its factors, else with 8 digits of the cell."""
+    labels = dict(pairs)
+    for describe in (_with_factors, _with_cell):
+        shared = {label for label in labels.values() if list(labels.values()).count(label) > 1}
+        labels = {
+            cell: describe(label, cell, factors or {}) if label in shared else label for cell, label in labels.items()
+        }
+    return labels
+
+
+def _with_factors(label: str, cell: str, factors: Mapping[str, Mapping[str, object]]) -> str:
+    text = configs.short_description(factors.get(cell, {}))
+    return f"{label} ({text})" if text else label
+
+
+def _with_cell(label: str, cell: str, _: Mapping[str, Mapping[str, object]]) -> str:
+    return f"{label} [{cell[:8]}]"
+
+
+def _study(
+    reading: _Reading,
+    name: str,
+    sweep: str,
+    *,
+    variants: Sequence[Variant],
+    runs: Sequence[LoadedRun],
+    plans: Sequence[SweepPlan],
+) -> Study:
+    seeds = tuple(dict.fromkeys(run.seed for run in runs))
+    folders = [run.folder.path for run in runs if run.folder]
+    return Study(
+        name=name,
+        sweep=sweep,
+        variants=tuple(variants),
+        seeds=seeds,
+        loaded=tuple(runs),
+        looks=_looks(plans),
+        problems=tuple(dict.fromkeys(reading.problems)),
+        replaced=tuple(reading.replaced),
+        config=configs.first_readable(folders),
+    )
+
+
+def _looks(plans: Sequence[SweepPlan]) -> tuple[Look, ...]:
+    """Looks at any result; a look at `finished` runs of c cells saw ceil(finished / c) seeds (runs go seed by seed)."""
+    return tuple(
+        Look(-(-int(look["finished"]) // len(plan.cells)), frozenset(cell.cell for cell in plan.cells))
+        for plan in plans
+        for look in plan.looks
+        if plan.cells and look.get("finished")
+    )
+
+
+def load_csv(path: Path | str, *, metric: str, seed_column: str = "seed", shared_seeds: bool = True) -> Study:
+    """A study from a plain table with columns variant, seed and the metric; every row is one finished run.
+
+    An empty or non-finite value is a run that diverged. `shared_seeds=False` when equal numbers mean nothing.
+    """
+    frame = pd.read_csv(path)
+    for column in ("variant", seed_column, metric):
+        if column not in frame.columns:
+            raise StudyError(f"{path}: no column {column!r}; there are: {', '.join(map(str, frame.columns))}")
+    names = list(dict.fromkeys(str(name) for name in frame["variant"]))
+    variants = {name: Variant(name, name, {"variant": name}) for name in names}
+    runs = []
+    for name, seed, value in zip(frame["variant"], frame[seed_column], frame[metric], strict=True):
+        finite = bool(np.isfinite(value))
+        record = RunRecord(
+            status=Status.finished if finite else Status.diverged,
+            study=Path(path).stem,
+            cell=str(name),
+            label=str(name),
+            factors={},
+            seed=int(seed),
+            metrics={metric: float(value) if finite else None},
+        )
+        runs.append(LoadedRun(variants[str(name)], int(seed), record))
+    seeds = tuple(dict.fromkeys(run.seed for run in runs))
+    return Study(Path(path).stem, "csv", tuple(variants.values()), seeds, tuple(runs), shared_seeds=shared_seeds)

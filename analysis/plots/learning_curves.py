@@ -1,0 +1,131 @@
+"""Learning curves.
+
+Every seed as a thin line, the mean of the finished seeds with its pointwise 95 % t band, n stated in the legend. One
+seed is a line without a band. A run that failed or diverged ends in a cross; steps below, tokens above.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.design import FAILURES
+from analysis.plots.base import rows
+from analysis.plots.style import legend_below, legend_handle, style_of
+from analysis.results import Comparison
+from analysis.statistics.intervals import t_interval
+
+COLUMNS = ["kind", "order", "label", "seed", "step", "tokens", "value", "low", "high", "n", "status", "metric"]
+
+CROWDED = 6
+"""With more variants than this, bands would hide one another and single seeds are left out."""
+
+
+def prepare(comparison: Comparison) -> pd.DataFrame:
+    """Rows of kind `seed` (one run at one step, with its status) and `mean` (finished seeds at one step, n of them)."""
+    metric = comparison.question.metric
+    split, _, name = metric.rpartition("/")
+    chosen = comparison.study.curve(split, name)
+    found: list[dict[str, Any]] = []
+    for order, variant in enumerate(comparison.study.variants):
+        status = {run.seed: run.outcome(metric).kind for run in comparison.study.of(variant)}
+        own = chosen[chosen["label"] == variant.label].assign(kind="seed", order=order, metric=metric)
+        own = own.assign(status=[status[seed] for seed in own["seed"]])
+        found += rows(own) + _means(own[own["status"] == "ok"])
+    return pd.DataFrame(found, columns=COLUMNS)
+
+
+def _means(curves: pd.DataFrame) -> list[dict[str, Any]]:
+    """The mean over finished seeds at each step of one variant."""
+    means = []
+    for _, at_step in curves.groupby("step", sort=True):
+        values = at_step["value"].dropna().to_numpy(dtype=float)
+        band = t_interval(values) or (None, None)
+        mean = float(values.mean()) if values.size else None
+        first = rows(at_step[["order", "label", "step", "tokens", "metric"]])[0]
+        means.append({**first, "kind": "mean", "value": mean, "low": band[0], "high": band[1], "n": values.size})
+    return means
+
+
+def draw(numbers: pd.DataFrame, figure: Figure) -> None:
+    """Draw the curves of all variants in one pair of axes."""
+    figure.set_size_inches(7.2, 4.2)
+    axes = figure.add_subplot()
+    variants = numbers[["order", "label"]].drop_duplicates().sort_values("order")
+    crowded = len(variants) > CROWDED
+    for order, label in variants.itertuples(index=False):
+        _draw_variant(axes, numbers[numbers["label"] == label], int(order), crowded=crowded)
+    _limit_to_finished(axes, numbers)
+    for order, label in variants.itertuples(index=False):
+        _mark_failures(axes, numbers[numbers["label"] == label], int(order))
+    axes.set_xlabel("optimiser step")
+    axes.set_ylabel(str(numbers["metric"].iloc[0]) if len(numbers) else "")
+    axes.margins(x=0.02)
+    _token_axis(axes, numbers)
+    if len(variants):
+        labels = [f"{label} ({_n_text(numbers[numbers['label'] == label])})" for label in variants["label"]]
+        legend_below(figure, [legend_handle(int(order)) for order in variants["order"]], labels)
+
+
+def _n_text(own: pd.DataFrame) -> str:
+    n = own.loc[own["kind"] == "mean", "n"].dropna()
+    if n.empty:
+        return "n = 0"
+    low, high = int(n.min()), int(n.max())
+    return f"n = {high}" if low == high else f"n = {low} to {high}"
+
+
+def _draw_variant(axes: Axes, own: pd.DataFrame, order: int, *, crowded: bool) -> None:
+    style = style_of(order)
+    seeds, mean = own[own["kind"] == "seed"], own[own["kind"] == "mean"]
+    if not crowded or mean.empty:
+        for _, run in seeds.groupby("seed", sort=True):
+            finished = run["status"].iloc[0] == "ok"
+            line = "-" if finished else ":"
+            axes.plot(run["step"], run["value"], color=style.colour, linestyle=line, linewidth=0.7, alpha=0.4)
+    steps = mean["step"].to_numpy(dtype=float)
+    shown = max(1, len(steps) // 8)
+    axes.plot(
+        steps,
+        mean["value"].to_numpy(dtype=float),
+        color=style.colour,
+        linestyle=style.line,
+        marker=style.marker,
+        markevery=(order % shown, shown),
+        markersize=5,
+    )
+    low, high = (mean[side].to_numpy(dtype=float) for side in ("low", "high"))
+    if not crowded and np.isfinite(low).any():
+        axes.fill_between(steps, low, high, color=style.colour, alpha=0.15, linewidth=0)
+
+
+def _limit_to_finished(axes: Axes, numbers: pd.DataFrame) -> None:
+    """Choose the range of y by the finished runs, so that one that blew up does not flatten the others."""
+    values = numbers.loc[numbers["status"].isna() | (numbers["status"] == "ok"), "value"].dropna()
+    if not values.empty:
+        room = 0.05 * (values.max() - values.min()) or 0.05 * abs(values.max()) or 0.05
+        axes.set_ylim(values.min() - room, values.max() + room)
+
+
+def _mark_failures(axes: Axes, own: pd.DataFrame, order: int) -> None:
+    """A cross where a failed or diverged run ends, at the edge when it ends outside the range."""
+    failed = own[(own["kind"] == "seed") & own["status"].isin(FAILURES)].dropna(subset=["value"])
+    low, high = axes.get_ylim()
+    for _, run in failed.groupby("seed", sort=True):
+        last = run.iloc[-1]
+        value = float(np.clip(last["value"], low, high))
+        axes.plot([last["step"]], [value], "x", color=style_of(order).colour, markersize=8, clip_on=False, zorder=5)
+
+
+def _token_axis(axes: Axes, numbers: pd.DataFrame) -> None:
+    """A second axis in tokens, when all runs see the same number of tokens per step."""
+    known = numbers[(numbers["kind"] == "seed") & (numbers["step"] > 0)].dropna(subset=["tokens"])
+    ratio = (known["tokens"].astype(float) / known["step"].astype(float)).to_numpy()
+    if ratio.size == 0 or not ratio[0] > 0 or np.ptp(ratio) > 1e-6 * ratio[0]:
+        return
+    scale = float(ratio[0])
+    top = axes.secondary_xaxis("top", functions=(partial(np.multiply, scale), partial(np.multiply, 1 / scale)))
+    top.set_xlabel("tokens")

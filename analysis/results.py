@@ -1,0 +1,84 @@
+"""What a comparison gives: numbers, verdicts and flags, ready to be shown. Made by `analysis.comparison`."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from analysis import design
+from analysis.design import Arm, Pairs, Question
+from analysis.statistics.intervals import Summary
+from analysis.statistics.paired import Difference
+from analysis.statistics.verdict import Judgement, Outcomes
+from analysis.study import Study, Variant
+
+MORE_THAN_200 = "more than 200"
+
+
+@dataclass(frozen=True)
+class Against:
+    """One variant against the baseline. `mde` is the minimum detectable effect in the unit of the metric (power .8).
+
+    `seeds_needed` is for the declared margin: None without one, a text beyond 200. `welch` stands beside a paired
+    comparison that lost over 20 % of its seeds. `looks` is empty unless the interval had to allow for several.
+    """
+
+    pairs: Pairs
+    difference: Difference
+    outcomes: Outcomes
+    judgement: Judgement
+    p_holm: float | None = None
+    mde: float | None = None
+    seeds_needed: int | str | None = None
+    looks: tuple[int, ...] = ()
+    welch: Difference | None = None
+
+
+@dataclass(frozen=True)
+class VariantResult:
+    """One row of the comparison; `against` is None for the baseline itself."""
+
+    arm: Arm
+    summary: Summary
+    against: Against | None
+    flags: tuple[str, ...]
+    among_best: bool = False
+
+    @property
+    def variant(self) -> Variant:
+        """The variant."""
+        return self.arm.variant
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Runs by kind of outcome."""
+        return self.arm.counts
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All variants of a study against its baseline, in the order of the plan, the baseline among them."""
+
+    study: Study
+    question: Question
+    results: tuple[VariantResult, ...]
+
+    @property
+    def baseline(self) -> VariantResult:
+        """The row of the baseline."""
+        return next(result for result in self.results if result.against is None)
+
+    @property
+    def others(self) -> list[tuple[VariantResult, Against]]:
+        """The other rows, each with its comparison."""
+        return [(result, result.against) for result in self.results if result.against is not None]
+
+    @property
+    def looks(self) -> list[int]:
+        """All recorded numbers of seeds at which a variant and the baseline were looked at."""
+        base = self.question.baseline.cell
+        cells = [frozenset({base, result.variant.cell}) for result, _ in self.others]
+        return sorted({n for pair in cells for n in design.looks_at(self.study, pair)})
+
+    def result(self, label: str) -> VariantResult:
+        """The row of a label; raises StudyError listing the labels there are."""
+        variant = self.study.variant(label)
+        return next(result for result in self.results if result.variant is variant)

@@ -1,0 +1,167 @@
+"""The comparison of two arms, variant minus baseline.
+
+Paired (the same seed gives both arms the same data and the same start): with D_s = y(variant, s) - y(baseline, s),
+
+    mean D ± t_{.975, n-1} · s_D / sqrt(n)          interval and p of `scipy.stats.ttest_rel`
+    d_z = mean D / s_D · (1 - 3 / (4 (n - 1) - 1))  Hedges' correction for small n
+    gain = (s_A² + s_B²) / s_D²                     how many times more seeds an unpaired design would need
+
+Unpaired (no common seeds): Welch's t, Hedges' g with the pooled deviation, and P(variant better), ties counted half.
+Intervals that stay valid when one looks several times are in `sequential`.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from analysis.statistics.intervals import MINIMUM, Array, Interval, wilson
+
+EXACT_LIMIT = 20
+"""Largest n for which all 2^n sign flips are enumerated (8 MB); beyond, the t-test needs no such check."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Variant minus baseline. `n` counts pairs, or the runs of the smaller arm when unpaired.
+
+    `interval` is the 95 %, `interval90` the 90 % interval; both and `p` are None below 3 pairs and when the difference
+    is constant over seeds (its spread is then no evidence of anything). `wins` counts ties half. `effect` is d_z or g.
+    `superiority` is P(variant better). `fragile` says why the result hangs on one seed or on the choice of test.
+    """
+
+    paired: bool
+    n: int
+    mean: float | None
+    sd: float | None
+    interval: Interval | None = None
+    interval90: Interval | None = None
+    p: float | None = None
+    wins: float | None = None
+    wins_interval: Interval | None = None
+    effect: float | None = None
+    rho: float | None = None
+    gain: float | None = None
+    sign_flip: float | None = None
+    superiority: float | None = None
+    constant: bool = False
+    fragile: str | None = None
+
+
+def is_constant(values: Array, scale: float) -> bool:
+    """Whether the values are equal but for rounding at the given scale."""
+    return values.size > 1 and float(np.ptp(values)) <= 1e-12 * max(scale, 1e-300)
+
+
+def sign_flip_p(differences: Array) -> float | None:
+    """Exact two-sided p of mean D over all 2^n sign flips; None below 6 pairs (p could not reach .05) and beyond 20."""
+    n = differences.size
+    if not 6 <= n <= EXACT_LIMIT:
+        return None
+    sums = np.zeros(1)
+    for value in differences:
+        sums = np.concatenate([sums + value, sums - value])
+    observed = abs(float(differences.sum()))
+    return float(np.mean(np.abs(sums) >= observed * (1 - 1e-12)))
+
+
+def superiority(better: Array, worse: Array, *, lower_is_better: bool) -> float:
+    """P(a run of the first arm is better than one of the second), ties counted half: Mann-Whitney U / (n m)."""
+    delta = better[:, None] - worse[None, :]
+    wins = delta < 0 if lower_is_better else delta > 0
+    return float(np.mean(wins + 0.5 * (delta == 0)))
+
+
+def _correlation(first: Array, second: Array) -> float | None:
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return None
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def _wins(differences: Array, lower_is_better: bool) -> float:
+    oriented = differences if lower_is_better else -differences
+    return float(np.sum(oriented < 0) + 0.5 * np.sum(oriented == 0))
+
+
+def _paired_t_p(differences: Array) -> float:
+    t = differences.mean() / (differences.std(ddof=1) / np.sqrt(differences.size))
+    return float(2 * special.stdtr(differences.size - 1, -abs(t)))
+
+
+def why_fragile(differences: Array, p: float, sign_flip: float | None, alpha: float = 0.05) -> str | None:
+    """Say why significance at alpha is fragile: another test disagrees, or one seed decides. None when it is not."""
+    if sign_flip is not None and (sign_flip < alpha) != (p < alpha):
+        return f"the t-test (p = {p:.3f}) and the sign-flip test (p = {sign_flip:.3f}) disagree"
+    if differences.size <= MINIMUM:
+        return None
+    kept = [np.delete(differences, index) for index in range(differences.size)]
+    flips = sum((_paired_t_p(rest) < alpha) != (p < alpha) for rest in kept if np.ptp(rest) > 0)
+    return f"leaving out one seed changes significance ({flips} of {differences.size} seeds)" if flips else None
+
+
+def paired_difference(variant: Array, baseline: Array, *, lower_is_better: bool = True) -> Difference:
+    """Compare two arms of equal length whose i-th entries share a seed. Raises ValueError when the lengths differ."""
+    if variant.shape != baseline.shape:
+        raise ValueError(f"paired arms need equal lengths, got {variant.size} and {baseline.size}")
+    d = variant - baseline
+    n = d.size
+    if n == 0:
+        return Difference(paired=True, n=0, mean=None, sd=None)
+    wins = _wins(d, lower_is_better)
+    sd = float(d.std(ddof=1)) if n > 1 else None
+    constant = is_constant(d, float(np.max(np.abs([variant, baseline]))))
+    base = Difference(True, n, float(d.mean()), sd, wins=wins, wins_interval=wilson(wins, n), constant=constant)
+    return base if n < MINIMUM or constant else _tested(base, d, variant, baseline)
+
+
+def _tested(base: Difference, d: Array, variant: Array, baseline: Array) -> Difference:
+    test = stats.ttest_rel(variant, baseline)
+    sd, p, flip = float(d.std(ddof=1)), float(test.pvalue), sign_flip_p(d)
+    return Difference(
+        paired=True,
+        n=base.n,
+        mean=base.mean,
+        sd=sd,
+        interval=Interval(*map(float, test.confidence_interval(0.95))),
+        interval90=Interval(*map(float, test.confidence_interval(0.90))),
+        p=p,
+        wins=base.wins,
+        wins_interval=base.wins_interval,
+        effect=float(d.mean() / sd * (1 - 3 / (4 * (base.n - 1) - 1))),
+        rho=_correlation(variant, baseline),
+        gain=float((variant.var(ddof=1) + baseline.var(ddof=1)) / sd**2),
+        sign_flip=flip,
+        fragile=why_fragile(d, p, flip),
+    )
+
+
+def unpaired_difference(variant: Array, baseline: Array, *, lower_is_better: bool = True) -> Difference:
+    """Compare two arms without common seeds: Welch interval and p, Hedges' g, P(variant better).
+
+    `sd` is the pooled deviation. Interval and p are None when an arm has fewer than 3 runs or both are constant.
+    """
+    n, total = min(variant.size, baseline.size), variant.size + baseline.size
+    if n == 0:
+        return Difference(paired=False, n=0, mean=None, sd=None)
+    mean = float(variant.mean() - baseline.mean())
+    better = superiority(variant, baseline, lower_is_better=lower_is_better)
+    if n < MINIMUM or (np.ptp(variant) == 0 and np.ptp(baseline) == 0):
+        return Difference(False, n, mean, None, superiority=better, constant=n >= MINIMUM)
+    with warnings.catch_warnings():
+        # One constant arm is fine for Welch, but scipy warns of its zero variance.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        test = stats.ttest_ind(variant, baseline, equal_var=False)
+    squares = (variant.size - 1) * variant.var(ddof=1) + (baseline.size - 1) * baseline.var(ddof=1)
+    pooled = float(np.sqrt(squares / (total - 2)))
+    return Difference(
+        paired=False,
+        n=n,
+        mean=mean,
+        sd=pooled,
+        interval=Interval(*map(float, test.confidence_interval(0.95))),
+        interval90=Interval(*map(float, test.confidence_interval(0.90))),
+        p=float(test.pvalue),
+        effect=mean / pooled * (1 - 3 / (4 * (total - 2) - 1)),
+        superiority=better,
+    )

@@ -1,0 +1,230 @@
+"""A study in memory: its variants, every planned run with its outcome, and the tidy tables made from them.
+
+`load` fills it from a folder or a CSV file; nothing here reads run.json or a plan. A run is one row whatever became of
+it: what is missing, damaged or failed is counted, never dropped.
+"""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from ablate.records import RunFolder, RunRecord, Status
+from analysis import formatting
+
+FIXED_COLUMNS = ("label", "cell", "seed", "status", "reason")
+COST_COLUMNS = ("steps_done", "steps_planned", "tokens", "seconds", "tokens_per_second", "parameters", "device")
+
+
+class StudyError(ValueError):
+    """A study that cannot be read or compared as asked; the message is one line for the user, with the way out."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One cell as the sweep calls it. `cell` is its identity; factors that it lacks are absent."""
+
+    cell: str
+    label: str
+    factors: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run says about one metric.
+
+    `kind` is "ok", "diverged" or "failed" (both count against the variant) or a status that is no outcome yet or ever:
+    "missing", "running", "interrupted", "damaged", "pruned".
+    """
+
+    kind: str
+    value: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """One planned run: `record` is None when there is none that can be read, and `problem` then says why."""
+
+    variant: Variant
+    seed: int
+    record: RunRecord | None = None
+    folder: RunFolder | None = None
+    damage: str = ""
+
+    @property
+    def status(self) -> str:
+        """The record's status, or "damaged" or "missing"."""
+        if self.record is not None:
+            return str(self.record.status)
+        return "damaged" if self.damage else "missing"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether training the run again would only repeat what is known."""
+        return self.record is not None and self.record.status.is_result
+
+    def outcome(self, metric: str) -> Outcome:
+        """What this run says about a metric; a finished run that lacks it, or stopped early, has failed."""
+        if self.record is None:
+            return Outcome(self.status, reason=self.damage)
+        if self.record.status is not Status.finished:
+            return Outcome(self.status, reason=self._error)
+        if self.record.steps_done < self.record.steps_planned:
+            reason = f"incomplete: {self.record.steps_done} of {self.record.steps_planned} steps"
+            return Outcome("failed", reason=reason)
+        if metric not in self.record.metrics:
+            return Outcome("failed", reason=f"finished without {metric}")
+        value = self.record.metrics[metric]
+        if value is None or not math.isfinite(value):
+            return Outcome("diverged", reason=f"{metric} is not a finite number")
+        return Outcome("ok", float(value))
+
+    @property
+    def _error(self) -> str:
+        error = self.record.error if self.record is not None else None
+        lines = str(error.get("message", "")).splitlines() if error else []
+        return f"{error.get('type', 'error')}: {lines[0]}" if error and lines else str((error or {}).get("type", ""))
+
+
+@dataclass(frozen=True)
+class Look:
+    """A sweep's results were looked at when about `seeds` seeds of each of its cells had ended."""
+
+    seeds: int
+    cells: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """An earlier result that a rerun replaced, and whether any of their shared final metrics differ."""
+
+    label: str
+    seed: int
+    status: str
+    ended: str
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that an analysis needs. `seeds` are the planned ones, in order; the first variant is the plan's baseline.
+
+    `shared_seeds` is False when equal seed numbers of two variants have nothing in common, so pairing would be wrong.
+    """
+
+    name: str
+    sweep: str
+    variants: tuple[Variant, ...]
+    seeds: tuple[int, ...]
+    loaded: tuple[LoadedRun, ...]
+    looks: tuple[Look, ...] = ()
+    problems: tuple[str, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
+    shared_seeds: bool = True
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @functools.cached_property
+    def metrics(self) -> list[str]:
+        """The names of all final metrics that any run holds."""
+        return sorted({name for run in self.records for name in run.metrics})
+
+    @property
+    def records(self) -> list[RunRecord]:
+        """The records that could be read."""
+        return [run.record for run in self.loaded if run.record is not None]
+
+    @functools.cached_property
+    def factor_names(self) -> list[str]:
+        """The factors in the order in which the variants name them."""
+        return list(dict.fromkeys(name for variant in self.variants for name in variant.factors))
+
+    @property
+    def mixed_code(self) -> bool:
+        """Whether runs that ended come from more than one state of the source code."""
+        return len({record.source for record in self.records if record.status.is_result}) > 1
+
+    def of(self, variant: Variant) -> list[LoadedRun]:
+        """The runs of one variant, in the order of the plan."""
+        return [run for run in self.loaded if run.variant is variant]
+
+    def variant(self, label: str) -> Variant:
+        """The variant of that label. Raises StudyError listing the labels there are."""
+        for variant in self.variants:
+            if variant.label == label:
+                return variant
+        labels = ", ".join(variant.label for variant in self.variants)
+        raise StudyError(f"no variant {label!r} in study {self.name}; there are: {labels}")
+
+    @functools.cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row per planned run: label, cell, seed, status, reason, factors, final metrics, cost.
+
+        Factors keep their type (lists and dicts as canonical JSON text, so that rows can be grouped); one that the cell
+        lacks is None. Metrics are float64, NaN where a run has none.
+        """
+        columns = [*FIXED_COLUMNS, *map(self.factor_column, self.factor_names), *self.metrics, *COST_COLUMNS]
+        frame = pd.DataFrame([self._row(run) for run in self.loaded], columns=columns)
+        assert len(frame) == len(self.loaded), "a run was lost on the way into the table"
+        whole = dict.fromkeys(("steps_done", "steps_planned", "tokens", "parameters"), "Int64")
+        return frame.astype({**dict.fromkeys(self.metrics, "float64"), **whole})
+
+    @functools.cached_property
+    def curves(self) -> pd.DataFrame:
+        """All that was logged, long: label, seed, split, step, tokens, seconds, name, value.
+
+        A step logged twice (by a resumed run) counts once, as it was logged last.
+        """
+        return _long([row for run in self.loaded for row in _curve_rows(run)])
+
+    def curve(self, split: str, name: str) -> pd.DataFrame:
+        """The rows of `curves` for one split and name, without holding the others in memory."""
+        rows = (row for run in self.loaded for row in _curve_rows(run))
+        return _long([row for row in rows if (row["split"], row["name"]) == (split, name)])
+
+    def factor_column(self, name: str) -> str:
+        """The column of a factor: its name, or factor.<name> where a fixed column or a metric has that name."""
+        taken = {*FIXED_COLUMNS, *COST_COLUMNS, *self.metrics}
+        return f"factor.{name}" if name in taken else name
+
+    def _row(self, run: LoadedRun) -> dict[str, Any]:
+        fixed = (run.variant.label, run.variant.cell, run.seed, run.status, _first_reason(run))
+        factors = {self.factor_column(name): _plain(value) for name, value in run.variant.factors.items()}
+        row: dict[str, Any] = dict(zip(FIXED_COLUMNS, fixed, strict=True)) | factors
+        if run.record is not None:
+            row |= {name: run.record.metrics.get(name) for name in self.metrics}
+            row |= {name: getattr(run.record, name) for name in COST_COLUMNS}
+        return row
+
+
+def _first_reason(run: LoadedRun) -> str:
+    return run.outcome("").reason if run.status != "finished" else ""
+
+
+def _plain(value: Any) -> Any:
+    """A factor's value as one cell of a table can hold it."""
+    return formatting.factor_value(value) if isinstance(value, list | tuple | dict) else value
+
+
+def _long(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    columns = ["label", "seed", "split", "step", "tokens", "seconds", "name", "value"]
+    return pd.DataFrame(rows, columns=columns).astype({"step": "int64", "value": "float64"})
+
+
+def _curve_rows(run: LoadedRun) -> list[dict[str, Any]]:
+    """The numeric values of one run's metrics.jsonl, one row each; none for a run without a folder."""
+    rows: list[dict[str, Any]] = []
+    for record in run.folder.read_metrics() if run.folder else []:
+        if not isinstance(record.get("step"), int):
+            continue
+        index = {name: record.get(name) for name in ("split", "step", "tokens", "seconds")}
+        values = {name: value for name, value in record.items() if name not in index}
+        rows += [
+            {"label": run.variant.label, "seed": run.seed, **index, "name": name, "value": value}
+            for name, value in values.items()
+            if value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        ]
+    return rows

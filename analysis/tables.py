@@ -1,0 +1,193 @@
+"""One table object and its renderings: terminal, Markdown, CSV, LaTeX, HTML, JSON. What goes into a table is elsewhere.
+
+A cell has a text for people and the unrounded values behind it by name; CSV and JSON hold the values, the others text.
+"""
+
+import csv
+import html
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rich import box
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from ablate.records import canonical_json
+
+Align = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; `optional` ones may be left out where there is no room (their numbers stand in another column too)."""
+
+    title: str
+    align: Align = "left"
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: text for people, unrounded values by name for machines."""
+
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A named table with a caption. Raises ValueError when a row does not have one cell per column."""
+
+    name: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"table {self.name}: a row has {len(row)} cells for {len(self.columns)} columns")
+
+    def records(self) -> list[dict[str, Any]]:
+        """The unrounded values, one dict per row; what JSON holds."""
+        return [{key: value for cell in row for key, value in cell.values.items()} for row in self.rows]
+
+
+NARROW = 120
+"""Below this many characters optional columns are left out and cells are broken where a part of them begins."""
+
+
+def to_terminal(table: Table, width: int) -> RichTable:
+    """A rich table for a terminal of that width."""
+    narrow = width < NARROW
+    shown = [i for i, column in enumerate(table.columns) if not (narrow and column.optional)]
+    result = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for i in shown:
+        column = table.columns[i]
+        numeric = column.align == "right"
+        result.add_column(_parts(column.title, narrow), justify=column.align, no_wrap=numeric, overflow="fold")
+    for row in table.rows:
+        result.add_row(*(_parts(row[i].text, narrow, "bold" if row[i].bold else "") for i in shown))
+    return result
+
+
+def _parts(text: str, narrow: bool, style: str = "") -> Text:
+    """The text, on a narrow terminal with a line for each part: a bracket, a parenthesis, what follows a ±."""
+    return Text(re.sub(r" (?=[\[(±]|baseline \[)|(?<=\w,) ", "\n", text) if narrow else text, style=style)
+
+
+def to_markdown(table: Table) -> str:
+    """A GitHub table followed by its caption; pipes, backslashes and markup signs in cells are escaped."""
+    head = "| " + " | ".join(_markdown(column.title) for column in table.columns) + " |"
+    rule = "| " + " | ".join("---:" if column.align == "right" else "---" for column in table.columns) + " |"
+    body = ["| " + " | ".join(_markdown(cell.text, bold=cell.bold) for cell in row) + " |" for row in table.rows]
+    caption = ["", _markdown(table.caption)] if table.caption else []
+    return "\n".join([head, rule, *body, *caption]) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    """Text in which pipes and markup signs stand for themselves."""
+    return "".join(f"\\{c}" if c in "\\|*_`<>[]#" else c for c in text).replace("\n", " ")
+
+
+def _markdown(text: str, *, bold: bool = False) -> str:
+    escaped = escape_markdown(text)
+    return f"**{escaped}**" if bold and escaped else escaped
+
+
+def to_csv(table: Table) -> str:
+    """The unrounded values with one column per name; lists and dicts as canonical JSON, nothing for None."""
+    records = table.records()
+    names = list(dict.fromkeys(name for record in records for name in record))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names or [column.title for column in table.columns])
+    for record in records:
+        writer.writerow([_csv(record.get(name)) for name in names])
+    return out.getvalue()
+
+
+def _csv(value: Any) -> Any:
+    return canonical_json(value) if isinstance(value, list | tuple | Mapping) else value
+
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "%": r"\%",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "±": r"$\pm$",
+    "−": r"$-$",
+    "×": r"$\times$",
+    "²": r"$^2$",
+    "Δ": r"$\Delta$",
+    "∞": r"$\infty$",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "\n": " ",
+    # A row that begins with a bracket would be read as the optional argument of the line break before it.
+    "[": "{[}",
+    "]": "{]}",
+}
+
+
+def escape_latex(text: str) -> str:
+    """Text in which every character that LaTeX treats specially stands for itself."""
+    return "".join(LATEX.get(character, character) for character in text)
+
+
+def to_latex(table: Table) -> str:
+    r"""A `table` environment for booktabs (\usepackage{booktabs}, and T1 fonts for straight quotes)."""
+    spec = "".join("r" if column.align == "right" else "l" for column in table.columns)
+    head = " & ".join(escape_latex(column.title) for column in table.columns)
+    body = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in table.rows]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escape_latex(table.caption)}}}",
+            rf"\label{{tab:{''.join(c if c.isalnum() else '-' for c in table.name)}}}",
+            rf"\begin{{tabular}}{{{spec}}}",
+            r"\toprule",
+            rf"{head} \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _latex(cell: Cell) -> str:
+    escaped = escape_latex(cell.text)
+    return rf"\textbf{{{escaped}}}" if cell.bold and escaped else escaped
+
+
+def to_html(table: Table) -> str:
+    """A `<table>` whose cells carry their column's title, so that a style sheet can stack them on a phone."""
+    head = "".join(f'<th scope="col" class="{c.align}">{html.escape(c.title)}</th>' for c in table.columns)
+    body = "".join(f"<tr>{''.join(map(_html, table.columns, row))}</tr>\n" for row in table.rows)
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+
+
+def _html(column: Column, cell: Cell) -> str:
+    text = html.escape(cell.text)
+    inner = f"<strong>{text}</strong>" if cell.bold else text
+    return f'<td class="{column.align}" data-title="{html.escape(column.title)}">{inner}</td>'

@@ -1,0 +1,240 @@
+"""Sentences: the verdict on each variant, the caption of every table and figure, and the notes of a study.
+
+Never "no difference", "no effect" or "as good as": an inconclusive comparison says what it could have detected.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from analysis import formatting as fmt
+from analysis.results import Against, Comparison, VariantResult
+from analysis.statistics.verdict import Verdict
+from analysis.study import Study
+
+
+def verdict_sentence(comparison: Comparison, result: VariantResult, against: Against) -> str:
+    """One or two sentences on one variant, with the numbers that the verdict rests on."""
+    writer = _SENTENCES[against.judgement.verdict]
+    return f"{result.variant.label}: {writer(comparison, result, against)}"
+
+
+def verdict_sentences(comparison: Comparison) -> list[str]:
+    """One entry per variant other than the baseline, in the order of the plan."""
+    return [verdict_sentence(comparison, result, against) for result, against in comparison.others]
+
+
+def headline(comparison: Comparison) -> str:
+    """How many variants there are of each verdict: 1 better, 2 inconclusive."""
+    found = Counter(against.judgement.verdict for _, against in comparison.others)
+    return ", ".join(f"{found[verdict]} {verdict}" for verdict in Verdict if found[verdict])
+
+
+def effect_text(against: Against) -> str:
+    """The mean difference, its interval, the number of pairs and the wins, in words."""
+    d = against.difference
+    if d.mean is None:
+        return "there is no pair of finished runs"
+    half = (d.interval.high - d.interval.low) / 2 if d.interval else d.sd
+    places = fmt.decimals(half)
+    unit = plural(d.n, "pair") if d.paired else "unpaired"
+    text = f"mean difference {fmt.number(d.mean, places, sign=True)}"
+    if d.interval:
+        text += f", 95 % interval {fmt.interval(d.interval, places, sign=True)}"
+    if against.p_holm is not None:
+        text += f", Holm {fmt.p_phrase(against.p_holm)}"
+    wins = f", {fmt.count(d.wins)} of {plural(d.n, 'seed')} won" if d.paired and d.wins is not None else ""
+    chance = f", P(better) = {d.superiority:.3f}".replace("0.", ".") if d.superiority is not None else ""
+    return f"{text}, {unit}{wins}{chance}"
+
+
+def plural(n: int, noun: str) -> str:
+    """1 pair, 2 pairs."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _decided(comparison: Comparison, _: VariantResult, against: Against) -> str:
+    question, judgement = comparison.question, against.judgement
+    size = f" {judgement.qualifier}" if judgement.qualifier else ""
+    rule = f"{question.metric}, {question.direction} is better"
+    return f"{judgement.verdict} than {question.baseline.label}{size} ({rule}); {effect_text(against)}."
+
+
+def _equivalent(comparison: Comparison, _: VariantResult, against: Against) -> str:
+    question = comparison.question
+    margin = f"±{question.margin:.3g}"
+    return f"equivalent to {question.baseline.label} within {margin} on {question.metric}; {effect_text(against)}."
+
+
+def _inconclusive(comparison: Comparison, _: VariantResult, against: Against) -> str:
+    reason = f" ({against.judgement.qualifier})" if against.judgement.qualifier else ""
+    head = f"inconclusive against {comparison.question.baseline.label}{reason}; {effect_text(against)}."
+    return " ".join([head, *_power_sentences(comparison, against)])
+
+
+def _power_sentences(comparison: Comparison, against: Against) -> Iterable[str]:
+    if against.mde is None:
+        return
+    n = against.difference.n
+    unit = "pairs" if against.difference.paired else "runs per arm"
+    once = " and a single look" if against.looks else ""
+    yield f"With {n} {unit}{once} this design detects a difference of {against.mde:.2g} with 80 % power."
+    margin = comparison.question.margin
+    if margin is None:
+        yield "Declare the smallest difference of interest (--margin) to learn how many seeds would resolve it."
+    else:
+        yield f"To resolve {margin:.3g} it needs {against.seeds_needed} seeds."
+
+
+def _unstable(comparison: Comparison, result: VariantResult, against: Against) -> str:
+    o, base = against.outcomes, comparison.question.baseline.label
+    if o.variant_ok == 0:
+        ended = o.baseline_ok + o.baseline_failed
+        return f"unstable: {all_failed(result)}; of {base} {o.baseline_ok} of {ended} succeeded."
+    head = f"unstable against {base} ({against.judgement.qualifier})"
+    if o.any_failed:
+        test = "McNemar" if against.difference.paired else "Boschloo"
+        rates = f"{o.variant_ok} of {o.variant_ok + o.variant_failed} seeds succeeded against {o.baseline_ok} of "
+        p = fmt.p_phrase(o.p(paired=against.difference.paired))
+        head += f"; {rates}{o.baseline_ok + o.baseline_failed} ({test} {p})"
+    return f"{head}; on the runs that finished, {effect_text(against)}, given without a verdict on the mean."
+
+
+def all_failed(result: VariantResult) -> str:
+    """All n diverged, or failed, or some of each."""
+    failed, diverged = result.counts["failed"], result.counts["diverged"]
+    if failed and diverged:
+        return f"all {failed + diverged} failed ({diverged} diverged)"
+    return f"all {diverged} diverged" if diverged else f"all {failed} failed"
+
+
+def _insufficient(comparison: Comparison, result: VariantResult, against: Against) -> str:
+    d = against.difference
+    number = plural(d.n, "pair") if d.paired else f"{plural(d.n, 'run')} per arm"
+    o = against.outcomes
+    ended = f"; {all_failed(result)}" if o.variant_ok == 0 and o.variant_failed else ""
+    mean = f"; {effect_text(against)}" if d.mean is not None else ""
+    return f"insufficient against {comparison.question.baseline.label}: {number}, 3 are needed{ended}{mean}."
+
+
+_SENTENCES = {
+    Verdict.better: _decided,
+    Verdict.worse: _decided,
+    Verdict.equivalent: _equivalent,
+    Verdict.inconclusive: _inconclusive,
+    Verdict.unstable: _unstable,
+    Verdict.insufficient: _insufficient,
+}
+
+
+def caption(comparison: Comparison) -> str:
+    """What a reader needs to judge the numbers: the NeurIPS checklist's error bars and compute, in one paragraph."""
+    parts = (_metric_part, _seeds_part, _method_part, _looks_part, _exclusions_part, _cost_part)
+    return marked(comparison.study, " ".join(text for part in parts if (text := part(comparison))))
+
+
+def marked(study: Study, text: str) -> str:
+    """The caption of a table, with a warning in front when the study mixes states of the source code."""
+    warning = "MIXED CODE: the runs come from different states of the source code." if study.mixed_code else ""
+    return f"{warning} {text}".strip()
+
+
+def _metric_part(comparison: Comparison) -> str:
+    question, config = comparison.question, comparison.study.config
+    split, _, name = question.metric.rpartition("/")
+    sequences = config.get("evaluation.sequences")
+    where = f" on the {split} split" if split else ""
+    size = f" ({sequences} fixed sequences)" if split == "eval" and sequences else ""
+    return f"Final {name}{where}{size}, {question.direction} is better; baseline {question.baseline.label}."
+
+
+def _seeds_part(comparison: Comparison) -> str:
+    study = comparison.study
+    done = [result.counts["ok"] for result in comparison.results]
+    span = str(min(done)) if min(done) == max(done) else f"{min(done)}–{max(done)}"
+    seeds = f"n = {span} of {plural(len(study.seeds), 'planned run')} per variant (seeds {fmt.seed_list(study.seeds)})"
+    streams = [s for s in ("init", "data", "dropout") if f"seeds.{s}" in study.config]
+    varied = [s for s in streams if study.config[f"seeds.{s}"] is None]
+    named = f"; between seeds vary: {', '.join(varied)}" if varied else ""
+    fixed = f"; fixed: {', '.join(s for s in streams if s not in varied)}" if len(varied) < len(streams) else ""
+    return f"{seeds}{named}{fixed}."
+
+
+def _method_part(comparison: Comparison) -> str:
+    kinds = {against.difference.paired for _, against in comparison.others}
+    paired = {frozenset({True}): "paired by seed", frozenset({False}): "unpaired (Welch)"}
+    how = paired.get(frozenset(kinds), "paired by seed where seeds are shared, else Welch")
+    methods = {
+        "anytime-valid paired t (tau = 1) after several looks" if against.looks else "Student t"
+        for _, against in comparison.others
+    }
+    method = ", else ".join(sorted(methods, key=len, reverse=True))
+    family = f"; p Holm-corrected over {len(comparison.others)} comparisons" if len(comparison.others) > 1 else ""
+    margin = f"; margin of interest {comparison.question.margin:.3g}" if comparison.question.margin is not None else ""
+    if not comparison.others:
+        return "± is the sample SD (n − 1); intervals: Student t, 95 %."
+    bold = "; in bold what cannot be told from the best (p ≥ .05, uncorrected)"
+    return f"± is the sample SD (n − 1); differences {how}; intervals: {method}, 95 %{family}{margin}{bold}."
+
+
+def _looks_part(comparison: Comparison) -> str:
+    looks = comparison.looks
+    if not looks:
+        return ""
+    return f"Looked at {fmt.seed_list(looks).replace('–', ' to ')} of {len(comparison.study.seeds)} planned seeds."
+
+
+def _exclusions_part(comparison: Comparison) -> str:
+    kinds = sum((result.counts for result in comparison.results), Counter[str]())
+    rest = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()) if kind != "ok")
+    return f"Without a value, and in no mean: {rest}." if rest else "No run is excluded."
+
+
+def _cost_part(comparison: Comparison) -> str:
+    records = comparison.study.records
+    seconds = sum(record.seconds for record in records)
+    if not seconds:
+        return ""
+    devices = ", ".join(sorted({record.device for record in records if record.device}))
+    total = f"{seconds / 3600:.2g} h" if seconds >= 360 else f"{seconds:.3g} s"
+    each = f"{seconds / len(records):.3g} s per run"
+    return f"Compute: {devices + ', ' if devices else ''}{each}, {total} in all, failed runs included."
+
+
+def flag_lines(comparison: Comparison) -> list[str]:
+    """Every flag once, with the variants that it is about."""
+    about: dict[str, list[str]] = {}
+    for result in comparison.results:
+        for flag in result.flags:
+            about.setdefault(flag, []).append(result.variant.label)
+    return [f"{', '.join(labels)}: {flag}" for flag, labels in about.items()]
+
+
+def notes(study: Study) -> list[str]:
+    """What else must be said of the study: damaged files, results that reruns replaced, mixed code."""
+    lines = [f"damaged: {problem}" for problem in study.problems]
+    lines += [
+        f"replaced by a rerun: {r.label}, seed {r.seed}, {r.status}, ended {r.ended or 'at an unknown time'}"
+        + ("; the newest result stands and differs" if r.differs else "")
+        for r in study.replaced
+    ]
+    if study.mixed_code:
+        lines.append("mixed code: train the older runs again with sweep.rerun=stale before believing a difference")
+    return lines
+
+
+def beside(against: Against) -> str:
+    """The numbers of the second line: effect size, correlation, pairing gain, checks. Empty when there are none."""
+    d = against.difference
+    found = [
+        ("d_z" if d.paired else "g", d.effect),
+        ("correlation of the arms", d.rho),
+        ("pairing gain", d.gain),
+    ]
+    parts = [f"{name} {fmt.number(value, 2)}" for name, value in found if value is not None]
+    if d.sign_flip is not None:
+        parts.append(f"sign-flip {fmt.p_phrase(d.sign_flip)}")
+    if against.welch is not None and against.welch.mean is not None and against.welch.interval is not None:
+        places = fmt.decimals((against.welch.interval.high - against.welch.interval.low) / 2)
+        mean, bounds = fmt.number(against.welch.mean, places, sign=True), against.welch.interval
+        parts.append(f"Welch on all finished runs {mean} {fmt.interval(bounds, places, sign=True)}")
+    return ", ".join(parts)

@@ -1,0 +1,30 @@
+"""The thin adapter through which Hydra 1.3 finds ablate's sweeper; it accepts plugins from this namespace only."""
+
+from typing import Any
+
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+
+class GridSweeper(Sweeper):
+    """Hands Hydra's parts to `ablate.sweep.grid`, which does the work."""
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Keep what Hydra supplies and make the configured launcher."""
+        from hydra.core.plugins import Plugins  # noqa: PLC0415  (Hydra imports this module while it makes Plugins)
+
+        self.config = config
+        self.hydra_context = hydra_context
+        self.launcher: Launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Run the sweep; ends the process with the exit code when something failed."""
+        from ablate.sweep.grid import run_grid  # noqa: PLC0415  (imports torch; Hydra imports this module at every start)
+
+        assert self.hydra_context is not None
+        assert self.config is not None
+        run_grid(self.hydra_context.config_loader, self.launcher, self.config, arguments)

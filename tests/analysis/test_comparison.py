@@ -1,0 +1,436 @@
+"""From a study to verdicts: the edge cases, the invariances, the looks, and the published study as a golden check."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_study import (
+    FIRST_SWEEP,
+    changed,
+    damage,
+    ending,
+    never_started,
+    noise,
+    planned,
+    record,
+    shift_source,
+    study_of,
+    write_run,
+    write_study,
+)
+
+from ablate.records import RunFolder, Status
+from analysis import design
+from analysis.comparison import compare
+from analysis.load import load_csv, load_study
+from analysis.results import MORE_THAN_200
+from analysis.statistics.paired import paired_difference
+from analysis.statistics.power import seeds_needed
+from analysis.statistics.sequential import anytime_interval
+from analysis.statistics.verdict import Verdict
+from analysis.study import StudyError
+from analysis.wording import caption, flag_lines, headline, notes, verdict_sentences
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "labml_copy_repeat.csv"
+SHARED = Path(__file__).parents[3] / "shared" / "golden" / "labml_copy_repeat.csv"
+
+
+def verdict(comparison, label):
+    return comparison.result(label).against.judgement.verdict
+
+
+def flags(comparison, label):
+    return " | ".join(comparison.result(label).flags)
+
+
+def shifted(base, shift, spread=0.004, seed=9):
+    return [
+        b + shift + float(e)
+        for b, e in zip(base, np.random.default_rng(seed).normal(0, spread, len(base)), strict=True)
+    ]
+
+
+BASE = noise(2, 10)
+
+
+@pytest.mark.parametrize("path", [GOLDEN, SHARED], ids=["committed", "shared"])
+def test_the_published_study_is_inconclusive(path):
+    if not path.exists():
+        pytest.skip("the shared copy is not here")
+    comparison = compare(load_csv(path, metric="loss", seed_column="run", shared_seeds=False), "loss")
+    rope, roper = comparison.result("rope").summary, comparison.result("roper").summary
+    against = comparison.result("roper").against
+    d = against.difference
+    assert (rope.mean, roper.mean) == pytest.approx((0.3302, 0.3185), abs=6e-5)
+    assert (rope.sd, roper.sd) == pytest.approx((0.0174, 0.0044), abs=6e-5)
+    assert (rope.median, roper.median) == pytest.approx((0.3256, 0.3200), abs=6e-5)
+    assert (rope.iqm, roper.iqm) == pytest.approx((0.3265, 0.3196), abs=6e-5)
+    dropped = [float(np.sort(comparison.result(label).arm.sample)[:-1].mean()) for label in ("rope", "roper")]
+    assert dropped == pytest.approx([0.3264, 0.3180], abs=6e-5)
+    assert not d.paired
+    assert d.mean == pytest.approx(-0.0116, abs=6e-5)
+    assert d.interval == pytest.approx((-0.0243, 0.0010), abs=6e-5)
+    assert d.p == pytest.approx(0.068, abs=5e-4)
+    assert d.superiority == pytest.approx(0.745)
+    assert against.judgement.verdict == Verdict.inconclusive
+    assert seeds_needed(d.sd, d.mean, paired=False) == 20
+
+
+def test_every_variant_is_a_row_and_the_first_is_the_baseline():
+    comparison = compare(study_of({"rope": BASE, "roper": shifted(BASE, -0.05), "none": shifted(BASE, 0.5)}))
+    assert [result.variant.label for result in comparison.results] == ["rope", "roper", "none"]
+    assert comparison.baseline.variant.label == "rope"
+    assert (verdict(comparison, "roper"), verdict(comparison, "none")) == (Verdict.better, Verdict.worse)
+
+
+def test_p_is_corrected_over_all_comparisons_with_the_baseline():
+    arms = {"a": BASE, "b": shifted(BASE, -0.003, seed=1), "c": shifted(BASE, 0.0, seed=2)}
+    comparison = compare(study_of(arms))
+    raw = sorted(against.difference.p for _, against in comparison.others)
+    adjusted = sorted(against.p_holm for _, against in comparison.others)
+    assert adjusted == pytest.approx([min(1, 2 * raw[0]), max(min(1, 2 * raw[0]), raw[1])])
+
+
+def test_a_bounded_metric_where_higher_is_better_is_the_mirror_of_its_error(tmp_path):
+    accuracy = {"rope": [1 - x for x in BASE], "roper": [1 - x for x in shifted(BASE, -0.05)]}
+    write_study(tmp_path / "s", accuracy, metric="eval/accuracy")
+    mirror = compare(load_study(tmp_path / "s"), "eval/accuracy").result("roper")
+    plain = compare(study_of({"rope": BASE, "roper": shifted(BASE, -0.05)})).result("roper")
+    assert mirror.against.judgement.verdict == plain.against.judgement.verdict == Verdict.better
+    assert mirror.against.difference.wins == plain.against.difference.wins
+    assert mirror.against.difference.mean == pytest.approx(-plain.against.difference.mean)
+
+
+def test_the_interval_of_a_bounded_metric_stays_within_its_limits(tmp_path):
+    write_study(tmp_path / "s", {"rope": [1.0, 0.99, 0.9], "roper": [1.0, 1.0, 1.0]}, metric="eval/accuracy")
+    comparison = compare(load_study(tmp_path / "s"), "eval/accuracy")
+    assert comparison.result("rope").summary.interval.high == 1.0
+    assert "seed is not applied" not in flags(comparison, "roper")
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_or_two_seeds_are_insufficient_and_have_no_interval(n):
+    comparison = compare(study_of({"rope": BASE[:n], "roper": BASE[:n]}))
+    result = comparison.result("roper")
+    assert verdict(comparison, "roper") == Verdict.insufficient
+    assert result.summary.interval is None
+    assert result.against.difference.interval is None
+    assert f"{n} pair" in verdict_sentences(comparison)[0]
+
+
+def test_missing_seeds_leave_the_pairs_that_are_there_and_are_listed(tmp_path):
+    changes = {("roper", seed): ending(Status.failed) for seed in (1, 4)} | {("rope", 7): never_started}
+    write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.05)}, changes=changes)
+    comparison = compare(tmp_path / "s")
+    against = comparison.result("roper").against
+    assert against.pairs.seeds == (0, 2, 3, 5, 6, 8, 9)
+    assert against.pairs.dropped == (1, 4, 7)
+    assert "seeds without a pair: 1, 4, 7" in flags(comparison, "roper")
+    assert against.welch is not None
+
+
+def test_few_lost_seeds_need_no_second_test(tmp_path):
+    write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.05)}, changes={("rope", 7): never_started})
+    assert compare(tmp_path / "s").result("roper").against.welch is None
+
+
+def test_without_common_seeds_the_arms_are_compared_unpaired(tmp_path):
+    changes = {("rope", s): never_started for s in range(5, 10)} | {("roper", s): never_started for s in range(5)}
+    write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.2)}, changes=changes)
+    comparison = compare(tmp_path / "s")
+    assert not comparison.result("roper").against.difference.paired
+    assert "unpaired" in flags(comparison, "roper")
+    assert verdict(comparison, "roper") == Verdict.better
+    assert "unpaired (Welch)" in caption(comparison)
+
+
+def test_a_crash_a_nan_a_cut_file_and_a_running_run_are_counted_and_never_averaged(tmp_path):
+    changes = {
+        ("roper", 0): ending(Status.failed),
+        ("roper", 1): changed(metrics={"eval/loss": float("nan")}),
+        ("roper", 3): ending(Status.running),
+    }
+    folder = write_study(tmp_path / "s", {"rope": BASE[:5], "roper": [9.0] * 4 + [0.4]}, changes=changes)
+    damage(folder, "roper", 2)
+    result = compare(tmp_path / "s").result("roper")
+    assert dict(result.counts) == {"failed": 1, "diverged": 1, "damaged": 1, "running": 1, "ok": 1}
+    assert result.summary.mean == 0.4
+    assert result.summary.sd is None
+    assert result.against.judgement.verdict == Verdict.insufficient
+
+
+def test_a_variant_of_which_all_seeds_diverged_has_no_mean(tmp_path):
+    changes = {("roper", seed): ending(Status.diverged) for seed in range(5)}
+    write_study(tmp_path / "s", {"rope": BASE[:5], "roper": BASE[:5]}, changes=changes)
+    comparison = compare(tmp_path / "s")
+    assert comparison.result("roper").summary.mean is None
+    assert verdict(comparison, "roper") == Verdict.unstable
+    assert "all 5 diverged" in verdict_sentences(comparison)[0]
+
+
+def test_an_unstable_sentence_leads_with_the_success_rates(tmp_path):
+    changes = {("roper", seed): ending(Status.diverged) for seed in (0, 1)}
+    write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.05)}, changes=changes)
+    sentence = verdict_sentences(compare(tmp_path / "s"))[0]
+    assert "8 of 10 seeds succeeded against 10 of 10 (McNemar p = .500)" in sentence
+    assert "without a verdict on the mean" in sentence
+
+
+def test_a_difference_that_does_not_vary_is_called_out():
+    comparison = compare(study_of({"rope": BASE, "copy": BASE, "shift": [b + 0.25 for b in BASE]}))
+    for label in ("copy", "shift"):
+        assert verdict(comparison, label) == Verdict.inconclusive
+        assert "check that the factor takes effect and the seed reaches the generator" in flags(comparison, label)
+
+
+def test_an_arm_with_one_value_for_all_seeds_is_called_out():
+    assert "the seed is not applied" in flags(compare(study_of({"rope": BASE, "stuck": [0.4] * 10})), "stuck")
+
+
+def test_two_groups_of_runs_are_unstable():
+    split = [0.1, 0.11, 0.12, 0.13, 0.1, 0.12, 0.9, 0.91, 0.92, 0.93]
+    comparison = compare(study_of({"rope": BASE, "split": split}))
+    assert verdict(comparison, "split") == Verdict.unstable
+    assert "two groups" in flags(comparison, "split")
+
+
+def test_the_evaluation_error_is_compared_with_the_spread(tmp_path):
+    noisy = {("rope", s): changed(metrics={"eval/loss": BASE[s], "eval/loss_se": 0.1}) for s in range(10)}
+    write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, 0.1)}, changes=noisy)
+    comparison = compare(tmp_path / "s")
+    assert "evaluate on more sequences" in flags(comparison, "rope")
+    assert "evaluate on more sequences" not in flags(comparison, "roper")
+
+
+def test_different_step_budgets_are_labelled(tmp_path):
+    longer = {("roper", s): changed(steps_planned=200, steps_done=200) for s in range(10)}
+    write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.1)}, changes=longer)
+    assert "different step budgets: 100 and 200 steps" in flags(compare(tmp_path / "s"), "roper")
+
+
+def test_pruned_runs_are_listed_and_excluded(tmp_path):
+    changes = {("roper", s): ending(Status.pruned) for s in range(7, 10)}
+    write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.05)}, changes=changes)
+    comparison = compare(tmp_path / "s")
+    assert comparison.result("roper").counts["pruned"] == 3
+    assert verdict(comparison, "roper") == Verdict.better
+
+
+def test_a_rerun_that_changed_a_result_is_flagged_and_the_newest_stands(tmp_path):
+    folder = write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.05)})
+    cell = planned("roper")
+    write_run(RunFolder(folder.run(cell.folder, 3).previous / "20260101T000000"), record(cell, 3, 9.9))
+    comparison = compare(tmp_path / "s")
+    assert "a rerun changed the result of seed 3" in flags(comparison, "roper")
+    assert comparison.result("roper").summary.high < 1
+    assert "replaced by a rerun: roper, seed 3" in notes(comparison.study)[0]
+
+
+def test_mixed_code_is_marked_on_every_row_and_in_the_caption(tmp_path):
+    folder = write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.05)})
+    shift_source(folder)
+    comparison = compare(tmp_path / "s")
+    assert all("mixed code" in result.flags for result in comparison.results)
+    assert caption(comparison).startswith("MIXED CODE")
+
+
+def test_a_result_that_hangs_on_one_seed_is_fragile():
+    base = BASE[:6]
+    moved = [b + d for b, d in zip(base, (-0.1, -0.1, -0.12, -0.09, -0.11, 0.06), strict=True)]
+    assert "fragile" in flags(compare(study_of({"rope": base, "roper": moved})), "roper")
+
+
+def test_runs_that_have_not_ended_are_flagged(tmp_path):
+    changes = {("roper", 8): never_started, ("roper", 9): ending(Status.running)}
+    write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.05)}, changes=changes)
+    assert "without an outcome so far: 1 missing, 1 running" in flags(compare(tmp_path / "s"), "roper")
+
+
+def test_a_flag_of_several_variants_is_said_once_and_verdicts_are_counted():
+    arms = {"rope": BASE, "x": [b + 0.25 for b in BASE], "y": [b + 0.5 for b in BASE], "z": shifted(BASE, -0.1)}
+    comparison = compare(study_of(arms))
+    assert flag_lines(comparison)[0].startswith("x, y: identical across seeds")
+    assert headline(comparison) == "1 better, 2 inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "limits"),
+    [
+        ("eval/accuracy", [0.2, 1.0], (0.0, 1.0)),
+        ("eval/accuracy", [20.0, 99.0], (-np.inf, np.inf)),
+        ("eval/loss", [0.2, 1.4], (0.0, np.inf)),
+        ("eval/loss", [-0.2, 1.4], (-np.inf, np.inf)),
+        ("margin", [0.2, 1.4], (-np.inf, np.inf)),
+    ],
+)
+def test_the_limits_of_a_metric_come_from_its_name_and_its_values(metric, values, limits):
+    assert design.limits_of(metric, values) == limits
+
+
+def test_in_bold_is_all_that_cannot_be_told_from_the_best():
+    arms = {"a": BASE, "b": shifted(BASE, -0.0005, seed=4), "c": shifted(BASE, 0.3)}
+    assert [result.among_best for result in compare(study_of(arms)).results] == [True, True, False]
+
+
+# How often the data were looked at
+
+
+def looked(path, looks, seeds=10, **more):
+    arms = {"rope": BASE[:seeds], "roper": shifted(BASE[:seeds], -0.05)}
+    write_study(path, arms, looks=looks, **more)
+    return compare(path)
+
+
+def test_one_look_at_the_planned_seeds_leaves_the_plain_interval(tmp_path):
+    comparison = looked(tmp_path / "s", [20, 20])
+    against = comparison.result("roper").against
+    assert comparison.looks == [10]
+    assert against.looks == ()
+    assert against.difference == paired_difference(against.pairs.variant, against.pairs.baseline)
+
+
+def test_several_looks_make_the_anytime_interval_primary(tmp_path):
+    comparison = looked(tmp_path / "s", [10, 20])
+    against = comparison.result("roper").against
+    assert comparison.looks == [5, 10]
+    assert against.difference.interval == anytime_interval(against.pairs.variant - against.pairs.baseline)
+    assert "looked at 5, 10 seeds: anytime-valid interval" in flags(comparison, "roper")
+    assert "anytime-valid" in caption(comparison)
+
+
+def test_looks_of_earlier_sweeps_at_the_same_cells_count(tmp_path):
+    looked(tmp_path / "s", [10], seeds=5)
+    assert looked(tmp_path / "s", [20], sweep="20260201T000000-bbbb").looks == [5, 10]
+    first = compare(load_study(tmp_path / "s", FIRST_SWEEP))
+    assert first.looks == [5]
+    assert first.result("roper").against.looks == ()
+
+
+def test_looks_at_other_cells_do_not_count(tmp_path):
+    write_study(tmp_path / "s", {"rope": BASE[:5], "none": noise(7, 5)}, looks=[10])
+    assert looked(tmp_path / "s", [20], sweep="20260201T000000-bbbb").looks == [10]
+
+
+def test_an_unrecorded_look_after_a_recorded_one_counts_as_another(tmp_path):
+    looked(tmp_path / "s", [10], seeds=5)
+    assert looked(tmp_path / "s", [], sweep="20260201T000000-bbbb").result("roper").against.looks == (5, 10)
+
+
+# Invariances
+
+
+def test_the_order_of_rows_and_variants_changes_no_number():
+    arms = {"rope": BASE, "roper": shifted(BASE, -0.02), "none": shifted(BASE, 0.3)}
+    study = study_of(arms)
+    turned = replace(study, variants=study.variants[::-1], loaded=study.loaded[::-1], seeds=study.seeds[::-1])
+    there, back = compare(study), compare(turned, baseline="rope")
+    for label in ("roper", "none"):
+        one, two = there.result(label).against, back.result(label).against
+        assert one.p_holm == pytest.approx(two.p_holm)
+        assert one.difference.mean == pytest.approx(two.difference.mean)
+        assert one.judgement == two.judgement
+
+
+def test_swapping_the_baseline_flips_the_sign_and_the_verdict():
+    study = study_of({"rope": BASE, "roper": shifted(BASE, -0.05)})
+    there, back = compare(study).result("roper").against, compare(study, baseline="roper").result("rope").against
+    assert there.difference.mean == -back.difference.mean
+    assert (there.judgement.verdict, back.judgement.verdict) == (Verdict.better, Verdict.worse)
+
+
+def test_another_unit_changes_no_verdict():
+    arms = {"rope": BASE, "roper": shifted(BASE, -0.004), "none": shifted(BASE, 0.3)}
+    scaled = {label: [1000 * v for v in values] for label, values in arms.items()}
+    one, two = compare(study_of(arms), margin=0.01), compare(study_of(scaled), margin=10)
+    for label in ("roper", "none"):
+        assert one.result(label).against.judgement == two.result(label).against.judgement
+        assert one.result(label).against.seeds_needed == two.result(label).against.seeds_needed
+
+
+def test_two_copies_of_one_variant_are_told_apart_in_at_most_5_per_cent_of_sweeps():
+    generator = np.random.default_rng(5)
+    decided = 0
+    for _ in range(500):
+        shared = generator.normal(0.45, 0.02, 8)
+        arms = {name: list(shared + generator.normal(0, 0.01, 8)) for name in ("a", "b")}
+        decided += verdict(compare(study_of(arms)), "b") in (Verdict.better, Verdict.worse)
+    assert decided / 500 <= 0.05
+
+
+def test_a_diverged_seed_more_never_improves_a_verdict():
+    for shift in (-0.1, -0.002, 0.0, 0.1):
+        arms = {"rope": BASE, "roper": shifted(BASE, shift)}
+        worse = {"rope": [*BASE, 0.45], "roper": [*arms["roper"], None]}
+        assert verdict(compare(study_of(worse), margin=0.02), "roper") == Verdict.unstable
+        assert verdict(compare(study_of(arms), margin=0.02), "roper") != Verdict.unstable
+
+
+# What the user asks
+
+
+def test_the_margin_says_how_many_seeds_it_needs():
+    arms = {"rope": BASE, "roper": shifted(BASE, 0.0, spread=0.02)}
+    comparison = compare(study_of(arms), margin=0.01)
+    needed = comparison.result("roper").against.seeds_needed
+    assert f"To resolve 0.01 it needs {needed} seeds." in verdict_sentences(comparison)[0]
+    assert compare(study_of(arms)).result("roper").against.seeds_needed is None
+    assert compare(study_of(arms), margin=1e-5).result("roper").against.seeds_needed == MORE_THAN_200
+
+
+def test_a_margin_in_per_cent_is_of_the_mean_of_the_baseline():
+    study = study_of({"rope": [0.4, 0.5, 0.6], "roper": [0.4, 0.5, 0.6]})
+    assert compare(study, margin="2%").question.margin == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("margin", ["-1", "0", "two", "nan", "inf", "%"])
+def test_a_margin_that_is_no_positive_number_is_refused(margin):
+    with pytest.raises(StudyError, match="is not a positive number"):
+        compare(study_of({"rope": BASE, "roper": BASE}), margin=margin)
+
+
+@pytest.mark.parametrize("name", ["roper", "attention=roper"])
+def test_the_baseline_can_be_named_by_label_factor_or_level(name):
+    assert compare(study_of({"rope": BASE, "roper": BASE}), baseline=name).baseline.variant.label == "roper"
+
+
+def test_a_baseline_named_by_a_level_that_two_variants_share_is_refused(tmp_path):
+    factors = {"a": {"attention": "rope", "width": 32}, "b": {"attention": "rope", "width": 64}}
+    write_study(tmp_path / "s", {"a": BASE, "b": BASE}, factors=factors)
+    study = load_study(tmp_path / "s")
+    assert design.find_baseline(study, "attention=rope, width=64").label == "b"
+    with pytest.raises(StudyError, match="names 2 variants; choose one: a, b"):
+        design.find_baseline(study, "rope")
+
+
+def test_an_unknown_baseline_lists_the_variants():
+    with pytest.raises(StudyError, match=r"no baseline 'alibi' .* the variants are: rope, roper"):
+        compare(study_of({"rope": BASE, "roper": BASE}), baseline="alibi")
+
+
+def test_an_unknown_metric_lists_those_there_are():
+    with pytest.raises(StudyError, match=r"no metric 'eval/los' .* There are: eval/loss"):
+        compare(study_of({"rope": BASE, "roper": BASE}), "eval/los")
+
+
+def test_a_direction_is_lower_or_higher():
+    with pytest.raises(StudyError, match="neither lower nor higher"):
+        compare(study_of({"rope": BASE}), direction="up")
+
+
+def test_a_study_without_a_finished_run_is_refused_with_what_there_is(tmp_path):
+    changes = {("rope", 0): ending(Status.failed), ("rope", 1): never_started}
+    write_study(tmp_path / "s", {"rope": BASE[:2]}, changes=changes)
+    with pytest.raises(StudyError, match=r"no finished run to compare \(1 failed, 1 missing\)"):
+        compare(tmp_path / "s")
+
+
+def test_an_unknown_label_lists_those_there_are():
+    with pytest.raises(StudyError, match=r"no variant 'x' .* there are: rope"):
+        compare(study_of({"rope": BASE}), only=["x"])
+
+
+def test_one_variant_alone_is_described():
+    comparison = compare(study_of({"rope": BASE}))
+    assert comparison.others == []
+    assert "n = 10" in caption(comparison)

@@ -1,0 +1,123 @@
+"""Every plot of the package: numbers tested, drawing smoke-tested. A new module is picked up without an edit."""
+
+import numpy as np
+import pytest
+from fake_study import changed, ending, noise, write_study
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from ablate.records import Status
+from analysis.comparison import compare
+from analysis.plots.base import all_plots, figures, render
+from analysis.plots.style import RC, legend_below, legend_handle, style_of
+from analysis.statistics.intervals import t_interval
+
+PLOTS = {plot.name: plot for plot in all_plots()}
+
+
+def study(tmp_path, arms, **more):
+    write_study(tmp_path / "s", arms, curves=True, **more)
+    return compare(tmp_path / "s")
+
+
+def test_plots_are_found_by_themselves():
+    assert {"learning_curves", "paired_difference"} <= PLOTS.keys()
+    assert all(plot.title for plot in PLOTS.values())
+
+
+@pytest.mark.parametrize("name", PLOTS)
+@pytest.mark.parametrize("case", ["one run", "two variants", "all of one failed", "no curves"])
+def test_every_plot_draws_little_and_odd_data(tmp_path, name, case):
+    arms = {"one run": {"rope": [0.4]}}.get(case, {"rope": noise(0, 5), "$_a%": noise(1, 5)})
+    changes = {("$_a%", s): ending(Status.diverged) for s in range(5)} if case == "all of one failed" else {}
+    write_study(tmp_path / "s", arms, changes=changes, curves=case != "no curves")
+    numbers = PLOTS[name].prepare(compare(tmp_path / "s"))
+    if numbers.empty:
+        assert (name, case) == ("learning_curves", "no curves")
+        return
+    assert set(render(PLOTS[name], numbers).files) == {"png", "svg", "pdf", "csv"}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_every_plot_gives_the_same_bytes_twice(tmp_path, name):
+    numbers = PLOTS[name].prepare(study(tmp_path, {"rope": noise(0, 4), "roper": noise(1, 4)}))
+    assert render(PLOTS[name], numbers).files == render(PLOTS[name], numbers).files
+
+
+def test_no_figure_stays_open(tmp_path):
+    comparison = study(tmp_path, {"rope": noise(0, 3), "_base": noise(1, 3)})
+    paths = figures(comparison, tmp_path / "figures")
+    assert len(paths) == 4 * len(PLOTS)
+    assert plt.get_fignums() == []
+
+
+def test_the_numbers_of_the_paired_difference_are_those_of_the_comparison(tmp_path):
+    changes = {("roper", 1): ending(Status.diverged)}
+    comparison = study(tmp_path, {"rope": noise(0, 5), "roper": noise(1, 5)}, changes=changes)
+    numbers = PLOTS["paired_difference"].prepare(comparison)
+    against = comparison.result("roper").against
+    differences = numbers.loc[numbers["kind"] == "difference", "value"]
+    assert list(differences) == list(against.pairs.variant - against.pairs.baseline)
+    (delta,) = numbers[numbers["kind"] == "delta"].to_dict("records")
+    assert (delta["low"], delta["high"]) == against.difference.interval
+    assert (delta["n"], delta["text"]) == (4, str(against.judgement.verdict))
+    (failed,) = numbers[numbers["kind"] == "failed"].to_dict("records")
+    assert (failed["label"], failed["n"], failed["text"]) == ("roper", 1, "diverged")
+
+
+def test_the_mean_curve_is_over_finished_seeds_with_a_t_band(tmp_path):
+    comparison = study(tmp_path, {"rope": [0.4, 0.5, 0.6, 9.0]}, changes={("rope", 3): ending(Status.diverged)})
+    numbers = PLOTS["learning_curves"].prepare(comparison)
+    last = numbers[(numbers["kind"] == "mean") & (numbers["step"] == 100)].to_dict("records")[0]
+    values = np.array([0.4, 0.5, 0.6]) + np.exp(-4)
+    assert last["value"] == pytest.approx(values.mean())
+    assert (last["low"], last["high"]) == pytest.approx(tuple(t_interval(values)))
+    assert last["n"] == 3
+    assert len(numbers[(numbers["kind"] == "seed") & (numbers["step"] == 100)]) == 4
+
+
+def test_one_seed_is_a_line_without_a_band(tmp_path):
+    numbers = PLOTS["learning_curves"].prepare(study(tmp_path, {"rope": [0.4]}))
+    assert numbers.loc[numbers["kind"] == "mean", "low"].isna().all()
+    figure = Figure()
+    PLOTS["learning_curves"].draw(numbers, figure)
+    assert not figure.axes[0].collections
+
+
+def test_a_curve_that_blew_up_does_not_flatten_the_others(tmp_path):
+    changes = {("rope", 2): changed(metrics={"eval/loss": 1e6}, status=Status.diverged)}
+    numbers = PLOTS["learning_curves"].prepare(study(tmp_path, {"rope": [0.4, 0.5, 0.6]}, changes=changes))
+    figure = Figure()
+    PLOTS["learning_curves"].draw(numbers, figure)
+    assert figure.axes[0].get_ylim()[1] < 10
+
+
+def test_36_variants_are_told_apart_in_colour_and_in_grey():
+    styles = [style_of(order) for order in range(36)]
+    assert len({(str(s.line), s.marker) for s in styles}) == 36
+    assert len({(s.colour, str(s.line), s.marker) for s in styles}) == 36
+
+
+def test_a_variant_keeps_its_style_in_every_figure_whatever_the_baseline(tmp_path):
+    write_study(tmp_path / "s", {"rope": noise(0, 3), "roper": noise(1, 3), "none": noise(2, 3)}, curves=True)
+    for baseline in ("rope", "none"):
+        comparison = compare(tmp_path / "s", baseline=baseline)
+        orders = [
+            dict(zip(n["label"], n["order"], strict=True)) for n in (p.prepare(comparison) for p in PLOTS.values())
+        ]
+        assert all(order == {"rope": 0, "roper": 1, "none": 2} for order in orders)
+
+
+def test_the_whole_legend_is_inside_the_figure_and_shows_labels_with_an_underscore():
+    labels = ["_base", *(f"a_variant_with_a_very_long_name_{i}" for i in range(35))]
+    with plt.rc_context(RC):
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        figure.add_subplot().plot([0, 1])
+        legend_below(figure, [legend_handle(i) for i in range(36)], labels)
+        figure.savefig("/dev/null", format="png")
+        box = figure.legends[0].get_window_extent()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == labels
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+    assert box.x1 <= figure.bbox.width
+    assert figure.axes[0].get_window_extent().height > 150

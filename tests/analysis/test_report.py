@@ -1,0 +1,218 @@
+"""The commands: what they write, what they return, and that the same study gives the same bytes."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from fake_study import FIRST_SWEEP, damage, ending, never_started, noise, write_study
+from rich.console import Console
+
+from ablate.records import Status
+from analysis import report
+from analysis.compare import main as compare_main
+from analysis.summary import print_summary
+
+ROOT = Path(__file__).parents[2]
+KEYS = {"metric", "direction", "baseline", "planned_seeds", "looks", "variants"}
+VARIANT_KEYS = {
+    *re.findall(
+        r"\w+",
+        "label factors n_planned n_ok n_failed n_diverged mean sd ci median delta delta_ci p p_holm wins pairs rho mde "
+        "seeds_needed paired verdict flags",
+    )
+}
+BASE = noise(2, 6)
+BETTER = [b - 0.05 + 0.003 * (-1) ** i for i, b in enumerate(BASE)]
+
+
+def small(path, **more):
+    return write_study(path, {"rope": BASE, "roper": BETTER, "_x$|": noise(3, 6)}, curves=True, **more)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    study = tmp_path_factory.mktemp("studies") / "copy_repeat"
+    small(study, changes={("_x$|", 2): ending(Status.diverged)}, looks=[18])
+    assert report.main([str(study), "--margin", "0.01"]) == 1
+    return study / "report"
+
+
+def test_every_promised_file_is_written(written):
+    found = {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()}
+    assert {"report.html", "report.md", "comparison.json", "runs.csv"} <= found
+    assert {f"tables/comparison.{e}" for e in ("md", "csv", "tex")} <= found
+    for name in ("paired_difference", "learning_curves"):
+        assert {f"figures/{name}.{e}" for e in ("png", "svg", "pdf", "csv")} <= found
+
+
+def test_comparison_json_has_the_names_that_scripts_rely_on(written):
+    data = json.loads((written / "comparison.json").read_text(), parse_constant=pytest.fail)
+    assert data.keys() >= KEYS
+    assert (data["metric"], data["direction"], data["baseline"]) == ("eval/loss", "lower", "rope")
+    assert (data["planned_seeds"], data["looks"]) == (6, [6])
+    assert [v["label"] for v in data["variants"]] == ["rope", "roper", "_x$|"]
+    assert all(v.keys() >= VARIANT_KEYS for v in data["variants"])
+    assert len({tuple(v) for v in data["variants"]}) == 1
+    assert [v["verdict"] for v in data["variants"]] == [None, "better", "unstable"]
+    assert [v["n_diverged"] for v in data["variants"]] == [0, 0, 1]
+
+
+def test_runs_csv_reads_back_with_one_row_per_planned_run(written):
+    frame = pd.read_csv(written / "runs.csv")
+    assert len(frame) == 18
+    assert frame.loc[frame["label"] == "roper", "eval/loss"].tolist() == pytest.approx(BETTER, rel=0, abs=0)
+
+
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.sources, self.images = [], 0
+
+    def handle_starttag(self, tag, attrs):
+        self.images += tag == "img"
+        self.sources += [value for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_page_holds_everything_and_asks_nothing_of_the_network(written):
+    text = (written / "report.html").read_text()
+    page = Links()
+    page.feed(text)
+    assert page.images == 2
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
+    assert "<script" not in text
+    assert "prefers-color-scheme: dark" in text
+    assert "better than rope by a meaningful margin" in text
+    assert "python -m analysis.report multirun/copy_repeat --margin 0.01" in text
+
+
+def test_the_markdown_report_links_the_figures(written):
+    text = (written / "report.md").read_text()
+    for target in re.findall(r"!\[.*?\]\((.*?)\)", text):
+        assert (written / target).is_file()
+    assert r"\_x$\|" in text
+
+
+def test_the_same_study_gives_the_same_bytes_in_another_folder_and_time_zone(written, tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Chatham")
+    time.tzset()
+    study = tmp_path / "elsewhere" / "renamed"
+    small(study, changes={("_x$|", 2): ending(Status.diverged)}, looks=[18])
+    report.main([str(study), "--margin", "0.01", "--out", str(tmp_path / "out")])
+    monkeypatch.undo()
+    time.tzset()
+    files = sorted(path.relative_to(written) for path in written.rglob("*") if path.is_file())
+    assert files == sorted(p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file())
+    for file in files:
+        assert (written / file).read_bytes() == (tmp_path / "out" / file).read_bytes(), file
+
+
+def test_a_complete_study_ends_with_0_and_prints_the_table_and_the_folder(tmp_path, capsys):
+    small(tmp_path / "s")
+    assert report.main([str(tmp_path / "s"), "--sweep", FIRST_SWEEP, "--baseline", "roper"]) == 0
+    out = capsys.readouterr().out
+    assert "verdict" in out
+    assert f"report: {tmp_path / 's' / 'report'}" in out
+
+
+def test_a_study_of_one_run_can_be_reported(tmp_path):
+    write_study(tmp_path / "s", {"rope": [0.4]})
+    assert report.main([str(tmp_path / "s")]) == 0
+    (variant,) = json.loads((tmp_path / "s" / "report" / "comparison.json").read_text())["variants"]
+    assert variant.keys() >= VARIANT_KEYS
+
+
+def test_a_damaged_file_is_named_in_the_report(tmp_path, capsys):
+    folder = small(tmp_path / "s")
+    damage(folder, "rope", 3)
+    assert report.main([str(tmp_path / "s")]) == 1
+    assert "run.json: not valid JSON" in capsys.readouterr().out.replace("\n", " ")
+    assert "not valid JSON" in (tmp_path / "s" / "report" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--metric", "eval/los"], "did you mean eval/loss"),
+        (["--baseline", "alibi"], "the variants are: rope, roper, _x$|"),
+        (["--sweep", "x"], f"there are: {FIRST_SWEEP}"),
+        (["--margin", "-3"], "not a positive number"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, options, message):
+    small(tmp_path / "s")
+    assert report.main([str(tmp_path / "s"), *options]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "s" / "report").exists()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "code"), [("roper", "rope", 0), ("rope", "roper", 12), ("rope", "again", 11), ("rope", "few", 14)]
+)
+def test_compare_tells_the_verdict_by_its_exit_code(tmp_path, a, b, code):
+    arms = {"rope": BASE, "roper": BETTER, "again": [x + 0.02 * (-1) ** i for i, x in enumerate(BASE)], "few": BASE[:2]}
+    write_study(tmp_path / "s", arms)
+    assert compare_main([str(tmp_path / "s"), a, b]) == code
+
+
+def test_compare_knows_equivalent_and_unstable(tmp_path):
+    near = [x + 0.001 * (-1) ** i for i, x in enumerate(BASE)]
+    changes = {("lost", s): ending(Status.failed) for s in (0, 1)}
+    write_study(tmp_path / "s", {"rope": BASE, "near": near, "lost": near}, changes=changes)
+    assert compare_main([str(tmp_path / "s"), "near", "rope", "--margin", "0.01"]) == 10
+    assert compare_main([str(tmp_path / "s"), "lost", "rope"]) == 13
+    assert compare_main([str(tmp_path / "s"), "rope", "rope"]) == 2
+    assert compare_main([str(tmp_path / "nowhere"), "a", "b"]) == 2
+
+
+def test_compare_prints_strict_json(tmp_path, capsys):
+    small(tmp_path / "s", looks=[6, 18])
+    compare_main([str(tmp_path / "s"), "attention=roper", "rope", "--json"])
+    data = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert (data["label"], data["baseline"], data["verdict"]) == ("roper", "rope", "better")
+    assert data["looks"] == [2, 6]
+
+
+def print_of(study, sweep="latest"):
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_summary(study, sweep, console)
+    return console.export_text()
+
+
+def test_the_summary_shows_table_and_failures(tmp_path):
+    small(tmp_path / "s", changes={("roper", 1): ending(Status.failed, "boom"), ("rope", 0): never_started})
+    text = print_of(tmp_path / "s")
+    assert "verdict" in text
+    assert "RuntimeError: boom" in text
+
+
+def test_the_summary_of_a_sweep_without_a_finished_run_lists_the_failures(tmp_path):
+    write_study(tmp_path / "s", {"rope": BASE[:1]}, changes={("rope", 0): ending(Status.failed, "boom")})
+    text = print_of(tmp_path / "s", FIRST_SWEEP)
+    assert "no comparison: study copy_repeat has no finished run" in text
+    assert "RuntimeError: boom" in text
+    assert "no comparison" in print_of(tmp_path / "nowhere")
+
+
+def test_the_commands_import_neither_torch_nor_for_the_summary_matplotlib(tmp_path):
+    write_study(tmp_path / "s", {"rope": BASE})
+    code = (
+        "import sys, pathlib, rich.console, analysis.summary\n"
+        "assert 'pandas' not in sys.modules\n"
+        "analysis.summary.print_summary(pathlib.Path(sys.argv[1]), 'latest', rich.console.Console())\n"
+        "assert not {'torch', 'matplotlib', 'jinja2'} & set(sys.modules)\n"
+        "import analysis\n"
+        "assert analysis.load_study(sys.argv[1]).name == 'copy_repeat'\n"
+        "assert callable(analysis.compare) and callable(analysis.figures)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], check=True, env=environment, capture_output=True)

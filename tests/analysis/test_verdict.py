@@ -1,0 +1,104 @@
+"""The six verdicts, and that none can be had by looking hard enough."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analysis.statistics.paired import paired_difference, unpaired_difference
+from analysis.statistics.verdict import Evidence, Outcomes, Verdict, judge
+
+BASE = np.array([0.50, 0.47, 0.44, 0.48, 0.46, 0.45])
+NOISE = np.array([0.01, -0.012, 0.004, 0.0, -0.006, 0.008])
+
+
+def evidence(shift, spread=1.0, **changes):
+    difference = paired_difference(
+        BASE + shift + spread * NOISE, BASE, lower_is_better=changes.get("lower_is_better", True)
+    )
+    n = BASE.size
+    return Evidence(**{"difference": difference, "p_holm": difference.p, "outcomes": Outcomes(n, 0, n, 0), **changes})
+
+
+@pytest.mark.parametrize(
+    ("shift", "margin", "verdict", "qualifier"),
+    [
+        (-0.1, None, Verdict.better, ""),
+        (0.1, None, Verdict.worse, ""),
+        (-0.1, 0.05, Verdict.better, "by a meaningful margin"),
+        (-0.1, 0.1, Verdict.better, ""),
+        (-0.02, 0.05, Verdict.better, "but smaller than the margin of interest"),
+        (0.02, 0.05, Verdict.worse, "but smaller than the margin of interest"),
+        (0.001, 0.02, Verdict.equivalent, "within the margin of interest"),
+        (0.001, 0.004, Verdict.inconclusive, ""),
+        (0.001, None, Verdict.inconclusive, ""),
+    ],
+)
+def test_the_interval_and_the_margin_decide(shift, margin, verdict, qualifier):
+    judgement = judge(evidence(shift, margin=margin))
+    assert (judgement.verdict, judgement.qualifier) == (verdict, qualifier)
+
+
+def test_a_p_that_holm_raises_over_alpha_is_inconclusive():
+    assert judge(evidence(-0.1, p_holm=0.06)).verdict == Verdict.inconclusive
+
+
+def test_higher_is_better_is_the_mirror():
+    assert judge(evidence(0.1, lower_is_better=False)).verdict == Verdict.better
+    assert judge(evidence(-0.1, lower_is_better=False)).verdict == Verdict.worse
+
+
+def test_two_pairs_are_insufficient():
+    difference = paired_difference(BASE[:2] - 0.1, BASE[:2])
+    assert judge(Evidence(difference, None, Outcomes(2, 0, 2, 0))).verdict == Verdict.insufficient
+
+
+def test_failures_at_different_rates_are_unstable_whatever_the_mean_says():
+    assert judge(evidence(-0.1, outcomes=Outcomes(6, 2, 8, 0, 0, 2))).verdict == Verdict.unstable
+
+
+def test_failures_at_the_same_rate_are_unstable_only_when_they_turn_the_sign():
+    same = Outcomes(6, 1, 6, 1, 1, 1)
+    assert judge(evidence(-0.1, outcomes=same)).verdict == Verdict.better
+    mixed = evidence(-0.1, outcomes=same)
+    lost = replace(mixed, difference=replace(mixed.difference, wins=2.0))
+    assert judge(lost).verdict == Verdict.unstable
+
+
+def test_two_groups_of_runs_are_unstable():
+    judgement = judge(evidence(-0.1, two_groups=("rope",)))
+    assert (judgement.verdict, judgement.qualifier) == (Verdict.unstable, "two groups of runs in rope")
+
+
+def test_an_arm_of_which_every_seed_failed_is_unstable():
+    difference = paired_difference(np.array([]), np.array([]))
+    judgement = judge(Evidence(difference, None, Outcomes(0, 6, 6, 0, 0, 6)))
+    assert judgement.verdict == Verdict.unstable
+    assert "all 6" in judgement.qualifier
+
+
+def test_a_difference_that_is_the_same_for_every_seed_is_inconclusive():
+    assert judge(evidence(-0.1, spread=0.0)).verdict == Verdict.inconclusive
+
+
+def test_unpaired_arms_that_were_looked_at_twice_get_no_verdict_on_the_mean():
+    difference = unpaired_difference(BASE - 0.1 + NOISE, BASE)
+    found = Evidence(difference, difference.p, Outcomes(6, 0, 6, 0))
+    assert judge(found).verdict == Verdict.better
+    assert judge(replace(found, looked_before=True)).verdict == Verdict.inconclusive
+
+
+def test_success_rates_are_compared_exactly():
+    rates = Outcomes(4, 6, 10, 0, only_variant=0, only_baseline=6)
+    assert rates.p(paired=True) == pytest.approx(2 / 2**6)
+    assert rates.p(paired=False) == pytest.approx(0.0045, abs=0.002)
+    assert Outcomes(5, 0, 5, 0).p(paired=True) == 1.0
+
+
+@pytest.mark.parametrize("shift", [-0.1, -0.02, 0.0, 0.02, 0.1])
+def test_one_more_diverged_seed_never_improves_the_verdict(shift):
+    order = [Verdict.unstable, Verdict.insufficient, Verdict.inconclusive, Verdict.equivalent, Verdict.better]
+    before = judge(evidence(shift, margin=0.03)).verdict
+    after = judge(evidence(shift, margin=0.03, outcomes=Outcomes(6, 1, 7, 0, 0, 1))).verdict
+    assert after == Verdict.unstable
+    assert before == Verdict.worse or order.index(after) <= order.index(before)

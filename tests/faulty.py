@@ -1,0 +1,44 @@
+"""Tasks that go wrong on purpose, for tests of what a sweep survives; options of tests/faulty_conf."""
+
+import os
+from typing import Literal
+
+import numpy as np
+import torch
+
+from ablate.tasks.base import Batch
+
+
+class Faulty:
+    """Repeats random letters; at batch `at` it raises, ends its process, asks for too much memory, or waits."""
+
+    def __init__(self, *, seq_len: int, how: Literal["fine", "raise", "exit", "memory", "wait"], at: int) -> None:
+        self._seq_len, self.how, self.at, self.drawn = seq_len, how, at, 0
+
+    @property
+    def alphabet(self) -> str:
+        return "ab"
+
+    @property
+    def seq_len(self) -> int:
+        return self._seq_len
+
+    def batch(self, generator: np.random.Generator, size: int) -> Batch:
+        self.drawn += 1
+        if self.drawn == self.at:
+            self._fail()
+        letters = torch.from_numpy(generator.integers(0, 2, (size, self._seq_len + 1)))
+        return Batch(letters[:, :-1], letters[:, 1:])
+
+    def _fail(self) -> None:
+        if self.how == "raise":
+            raise RuntimeError("raised on purpose")
+        if self.how == "exit":
+            os._exit(9)
+        if self.how == "memory":
+            torch.empty(2**50)
+        if self.how == "wait":
+            import time
+
+            time.sleep(0.2)
+            self.drawn -= 1
