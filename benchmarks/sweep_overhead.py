@@ -22,8 +22,9 @@ from ablate.records import RunRecord, StudyFolder, SweepPlan
 class Costs:
     """Where the time of a sweep went. Seconds; all but `wall` are summed over the processes.
 
-    `recording` is a run's time outside training: building, writing records. `between` is what no run accounts for:
-    planning, starting processes, importing, waiting for work, and processes idle at the end.
+    `data` is the part of training that drew batches. `recording` is a run's time outside training and evaluation:
+    building, writing records. `between` is what no run accounts for: planning, starting processes, importing, waiting
+    for work, and processes idle at the end.
     """
 
     runs: int
@@ -43,7 +44,7 @@ class Costs:
     @property
     def between(self) -> float:
         """What no run accounts for."""
-        return self.available - self.training - self.evaluation - self.data - self.recording
+        return self.available - self.training - self.evaluation - self.recording
 
     @property
     def overhead(self) -> float:
@@ -109,9 +110,10 @@ def most_at_once(spans: Sequence[tuple[float, float]]) -> int:
 def table(found: Costs) -> Table:
     """Seconds of all processes together, and their share of what these had."""
     shown = Table("where", "seconds", "share", box=MARKDOWN)
-    for name in ("training", "evaluation", "data", "recording", "between"):
+    for name in ("training", "evaluation", "recording", "between"):
         seconds = getattr(found, name)
         shown.add_row(name, f"{seconds:.1f}", f"{seconds / found.available:.1%}")
+    shown.add_row("(data, within training)", f"{found.data:.1f}", f"{found.data / found.available:.1%}")
     return shown
 
 

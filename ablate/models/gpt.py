@@ -15,6 +15,10 @@ from torch import nn
 from ablate.models.base import Scheme, SchemeFactory
 
 
+class Projection(nn.Linear):
+    """Three projections side by side, for queries, keys and values: one multiplication in place of three."""
+
+
 class Attention(nn.Module):
     """Multi-head causal self-attention; queries, keys and values come from one projection."""
 
@@ -22,7 +26,7 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = heads
         self.dropout = dropout
-        self.qkv = nn.Linear(width, 3 * width)
+        self.qkv = Projection(width, 3 * width)
         self.scheme = scheme
         self.out = nn.Linear(width, width)
 
@@ -104,14 +108,21 @@ class GPT(nn.Module):
         return cast(torch.Tensor, self.head(self.norm(self.blocks(x_BTC))))
 
     def initialise(self, generator_for: Callable[[str], torch.Generator]) -> None:
-        """Xavier-uniform matrices (the token embedding too), layer norms 1 and 0, other vectors 0.
+        """Embedding N(0, 1), matrices Xavier-uniform, biases of linear layers U(±1/√fan in), norms 1 and 0.
 
-        Each parameter draws from the generator of its own name, so its start does not depend on which others there are.
-        Generators and parameters must be on one device. Source of the bound √(6 / (fan in + fan out)): Glorot and
-        Bengio 2010.
+        All but the matrices are torch's own defaults; a tied embedding is N(0, 1/width), since it is the output layer
+        too. What else a scheme has (a vector) starts at 0. Each parameter draws from the generator of its own name, so
+        its start does not depend on which others there are. Generators and parameters must be on one device. Source of
+        the bound √(6 / (fan in + fan out)): Glorot and Bengio 2010.
         """
-        for name, parameter in self.named_parameters():
-            _initialise(name, parameter, generator_for(name))
+        names = {parameter: name for name, parameter in self.named_parameters()}
+        for module in self.modules():
+            for parameter in module.parameters(recurse=False):
+                if parameter in names:  # a tied matrix once only
+                    _initialise(module, parameter, generator_for(names.pop(parameter)))
+        if self.head.weight is self.embedding.weight:
+            with torch.no_grad():
+                self.embedding.weight.mul_(self.embedding.embedding_dim**-0.5)
 
     def effective(self) -> Mapping[str, int | float | str]:
         """What the scheme's parameters came to."""
@@ -119,13 +130,20 @@ class GPT(nn.Module):
 
 
 @torch.no_grad()
-def _initialise(name: str, parameter: torch.Tensor, generator: torch.Generator) -> None:
-    if parameter.ndim < 2:
-        parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
-        return
-    # Three projections lie in one matrix; each has the fans, and so the bound, of its own.
-    for matrix in parameter.chunk(3 if name.endswith(".qkv.weight") else 1):
-        nn.init.xavier_uniform_(matrix, generator=generator)
+def _initialise(module: nn.Module, parameter: torch.Tensor, generator: torch.Generator) -> None:
+    if isinstance(module, nn.Embedding):
+        parameter.normal_(generator=generator)
+    elif isinstance(module, nn.LayerNorm):
+        parameter.fill_(1.0 if parameter is module.weight else 0.0)
+    elif parameter.ndim >= 2:
+        # Queries, keys and values lie in one matrix; each has the fans, and so the bound, of its own.
+        for matrix in parameter.chunk(3 if isinstance(module, Projection) else 1):
+            nn.init.xavier_uniform_(matrix, generator=generator)
+    elif isinstance(module, nn.Linear):
+        bound = module.in_features**-0.5
+        parameter.uniform_(-bound, bound, generator=generator)
+    else:
+        parameter.zero_()
 
 
 def _check_sizes(**sizes: int) -> None:

@@ -36,7 +36,7 @@ class Parts:
 
 
 class Outcome(NamedTuple):
-    """How training ended. Seconds and tokens add up over resumes; `train_seconds` is what the other two leave.
+    """How training ended. Seconds and tokens add up over resumes; `train_seconds` is all but evaluation, data included.
 
     `steps_done` of a diverged run is the step at which the number in `message` was first not finite. `metrics` are
     those of the final evaluation, empty unless finished.
@@ -239,7 +239,7 @@ class _Run:
             steps_done=done,
             tokens=self.tokens(done),
             seconds=seconds,
-            train_seconds=seconds - self.evaluation_seconds - self.data_seconds,
+            train_seconds=seconds - self.evaluation_seconds,
             evaluation_seconds=self.evaluation_seconds,
             data_seconds=self.data_seconds,
             resumed_from=self.resumed_from,
