@@ -21,9 +21,12 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Run a command; a study that cannot be compared as asked is told in one line, exit code 2."""
+    """Run a command; a study that cannot be compared as asked, or a file that cannot be written, is told in one line.
+
+    The exit code is then 2.
+    """
     try:
         return run()
-    except StudyError as error:
+    except (StudyError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return BAD_INPUT

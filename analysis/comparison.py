@@ -4,18 +4,18 @@
 figures and files are made from it elsewhere.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis import design
-from analysis.design import DEFAULT_METRIC, Arm, Pairs, Question
+from analysis.design import DEFAULT_METRIC, PENDING, Arm, Pairs, Question
 from analysis.flags import flags_of
 from analysis.load import load_study
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
 from analysis.statistics.intervals import MINIMUM, summarise, two_groups
 from analysis.statistics.multiple import holm
-from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
+from analysis.statistics.paired import Difference, paired_difference, unpaired_difference, why_fragile
 from analysis.statistics.power import minimum_detectable_effect, seeds_needed, upper_sd
 from analysis.statistics.sequential import at_several_looks
 from analysis.statistics.verdict import Evidence, Outcomes, judge
@@ -67,7 +67,7 @@ def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared
     pairs = design.pair(arm, base)
     lower = question.lower_is_better
     paired = study.shared_seeds and bool(set(arm.ended) & set(base.ended))
-    looks = _several_looks(study, frozenset({arm.variant.cell, base.variant.cell}))
+    looks = _several_looks(study, arm, base)
     if not paired:
         unpaired = unpaired_difference(arm.sample, base.sample, lower_is_better=lower)
         return _Compared(arm, pairs, unpaired, _outcomes(arm, base, paired=False), looks, None)
@@ -81,11 +81,14 @@ def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared
     return _Compared(arm, pairs, difference, _outcomes(arm, base, paired=True), looks, beside)
 
 
-def _several_looks(study: Study, cells: frozenset[str]) -> tuple[int, ...]:
-    """The looks, this one among them, when there were several; else none."""
+def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
+    """The looks, this one among them, when there were several or the only one came before the planned seeds."""
+    cells = frozenset({arm.variant.cell, base.variant.cell})
     recorded = design.looks_at(study, cells)
     looks = sorted({*recorded, design.seeds_now(study, cells)}) if recorded else []
-    return tuple(looks) if len(looks) > 1 else ()
+    pending = any(counts[kind] for counts in (arm.counts, base.counts) for kind in PENDING)
+    early = pending and any(n < len(study.seeds) for n in looks)
+    return tuple(looks) if len(looks) > 1 or early else ()
 
 
 def _outcomes(arm: Arm, base: Arm, *, paired: bool) -> Outcomes:
@@ -103,8 +106,21 @@ def _outcomes(arm: Arm, base: Arm, *, paired: bool) -> Outcomes:
 
 def _judged(compared: list[_Compared], question: Question, base: Arm) -> list[Against]:
     """Verdicts, after Holm's correction over all comparisons with the baseline."""
-    adjusted = holm([one.difference.p for one in compared])
-    return [_judge_one(one, p, question, base) for one, p in zip(compared, adjusted, strict=True)]
+    p_values = [one.difference.p for one in compared]
+    checked = [replace(one, difference=_with_fragility(one, p_values, i)) for i, one in enumerate(compared)]
+    return [_judge_one(one, p, question, base) for one, p in zip(checked, holm(p_values), strict=True)]
+
+
+def _with_fragility(one: _Compared, p_values: Sequence[float | None], place: int) -> Difference:
+    """Fragility by the p that decides: Holm's, with all other comparisons as they are."""
+    d = one.difference
+    if d.p is None or not d.paired or one.looks:
+        return d
+
+    def corrected(p: float) -> float:
+        return holm([*p_values[:place], p, *p_values[place + 1 :]])[place] or 0.0
+
+    return replace(d, fragile=why_fragile(one.pairs.variant - one.pairs.baseline, d.p, d.sign_flip, corrected))
 
 
 def _judge_one(one: _Compared, p_holm: float | None, question: Question, base: Arm) -> Against:

@@ -42,7 +42,7 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def _row(comparison: Comparison, result: VariantResult) -> tuple[Cell, ...]:
     summary, against = result.summary, result.against
-    places = fmt.decimals(summary.sd or _half_width(summary.interval))
+    places = fmt.decimals(summary.sd or _half_width(summary.interval), summary.mean)
     mean = fmt.number(summary.mean, places)
     spread = f"{mean} ± {fmt.number(summary.sd, places)}" if summary.sd is not None else mean
     ci = list(summary.interval) if summary.interval else None
@@ -112,7 +112,7 @@ def delta_text(against: Against) -> str:
     if difference.mean is None:
         return fmt.NOT_AVAILABLE
     bounds = difference.interval
-    places = fmt.decimals(_half_width(bounds) if bounds else difference.sd)
+    places = fmt.decimals(_half_width(bounds) if bounds else difference.sd, difference.mean)
     shown = fmt.interval(bounds, places, sign=True) if bounds else "[n/a]"
     return f"{fmt.number(difference.mean, places, sign=True)} {shown}"
 

@@ -20,6 +20,9 @@ HIGHER_IS_BETTER = re.compile(r"accuracy|exact_match|solved|success|score|reward
 FAILURES = ("failed", "diverged")
 """Outcomes that count against a variant."""
 
+PENDING = ("missing", "running", "interrupted", "damaged")
+"""What is no outcome yet: such a seed may still be trained."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -126,8 +129,8 @@ def _values_of(study: Study, metric: str) -> list[float]:
         raise StudyError(f"study {study.name} has no finished run to compare ({found or 'nothing was planned'})")
     if metric not in study.metrics:
         near = difflib.get_close_matches(metric, study.metrics, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise StudyError(f"no metric {metric!r} in study {study.name}{hint}. There are: {', '.join(study.metrics)}")
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise StudyError(f"no metric {metric!r} in study {study.name}{hint} There are: {', '.join(study.metrics)}")
     raise StudyError(f"no run of study {study.name} finished with a value of {metric}")
 
 

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from analysis.design import Arm, Question
+from analysis.design import PENDING, Arm, Question
 from analysis.results import Against
-from analysis.statistics.intervals import Summary, two_groups
-from analysis.statistics.paired import is_constant
+from analysis.statistics.intervals import Summary, is_constant, one_apart, two_groups
 from analysis.study import Study, Variant
 
 
@@ -23,6 +22,8 @@ def flags_of(study: Study, question: Question, arm: Arm, summary: Summary, again
         yield "same value for every seed: the seed is not applied"
     if two_groups(arm.sample):
         yield "two groups of runs"
+    if one_apart(arm.sample):
+        yield "one run stands apart from the others"
     if _coarse_evaluation(study, question.metric, arm, summary):
         yield "evaluation error over 0.2 of the spread between seeds: evaluate on more sequences"
     yield from _open_flags(arm)
@@ -43,8 +44,7 @@ def _coarse_evaluation(study: Study, metric: str, arm: Arm, summary: Summary) ->
 
 
 def _open_flags(arm: Arm) -> Iterable[str]:
-    kinds = ("missing", "running", "interrupted", "damaged")
-    found = [f"{arm.counts[kind]} {kind}" for kind in kinds if arm.counts[kind]]
+    found = [f"{arm.counts[kind]} {kind}" for kind in PENDING if arm.counts[kind]]
     if found:
         yield f"without an outcome so far: {', '.join(found)}"
 

@@ -19,20 +19,26 @@ NOT_AVAILABLE = "n/a"
 """A number that the data do not support."""
 
 
-def decimals(scale: float | None) -> int:
-    """Decimals that show two significant digits of `scale`; 4 when there is no scale to go by."""
-    if scale is None or not math.isfinite(scale) or scale <= 0:
+def decimals(scale: float | None, value: float | None = None) -> int:
+    """Decimals that show two significant digits of `scale`, fewer than 0 when it is over 100.
+
+    4 when there is no scale to go by, or it is but rounding of the `value` that it belongs to.
+    """
+    if scale is None or not math.isfinite(scale) or scale <= 1e-12 * abs(value or 0.0):
         return 4
-    return max(0, 1 - math.floor(math.log10(float(f"{scale:.1e}"))))
+    return 1 - math.floor(math.log10(float(f"{scale:.1e}")))
 
 
 def number(value: float | None, places: int, *, sign: bool = False) -> str:
-    """One number with fixed decimals and a true minus sign; n/a for None."""
+    """One number with fixed decimals and a true minus sign, very large and small ones as 4.50e-10; n/a for None."""
     if value is None:
         return NOT_AVAILABLE
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    text = f"{value:+.{places}f}" if sign else f"{value:.{places}f}"
+    power = math.floor(math.log10(abs(value))) if value else 0
+    scientific = value and (power >= 9 or places > 9)
+    form = f".{min(max(power + places, 0), 9)}e" if scientific else f".{min(max(places, 0), 9)}f"
+    text = f"{value:{'+' if sign else ''}{form}}"
     return text.replace("-", "−")
 
 

@@ -143,7 +143,8 @@ def _data_uri(svg: bytes) -> str:
 
 def report_markdown(comparison: Comparison, tables: dict[str, Table], drawn: Sequence[Drawn], command: str) -> str:
     """The report for places that render Markdown; figures are linked."""
-    sentences = [f"- {escape_markdown(str(entry['sentence']))}" for entry in _verdicts(comparison)]
+    verdicts = [f"{entry['sentence']} {entry['beside']}".strip() for entry in _verdicts(comparison)]
+    sentences = [f"- {escape_markdown(text)}" for text in verdicts]
     remarks = [f"- {escape_markdown(text)}" for text in [*flag_lines(comparison), *notes(comparison.study)]]
     blocks = [f"# {comparison.study.name}: {comparison.question.metric}", "\n".join(sentences)]
     blocks += [to_markdown(tables["comparison"]), "\n".join(["Notes", "", *remarks]) if remarks else ""]

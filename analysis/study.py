@@ -18,6 +18,9 @@ from analysis import formatting
 FIXED_COLUMNS = ("label", "cell", "seed", "status", "reason")
 COST_COLUMNS = ("steps_done", "steps_planned", "tokens", "seconds", "tokens_per_second", "parameters", "device")
 
+TOO_LARGE = 1e100
+"""A value beyond this is that of a run that diverged; its square would overflow."""
+
 
 class StudyError(ValueError):
     """A study that cannot be read or compared as asked; the message is one line for the user, with the way out."""
@@ -76,11 +79,18 @@ class LoadedRun:
         if self.record.steps_done < self.record.steps_planned:
             reason = f"incomplete: {self.record.steps_done} of {self.record.steps_planned} steps"
             return Outcome("failed", reason=reason)
-        if metric not in self.record.metrics:
+        return self._final(self.record.metrics, metric)
+
+    @staticmethod
+    def _final(metrics: Mapping[str, float | None], metric: str) -> Outcome:
+        """What the metrics of a finished run say."""
+        if metric not in metrics:
             return Outcome("failed", reason=f"finished without {metric}")
-        value = self.record.metrics[metric]
+        value = metrics[metric]
         if value is None or not math.isfinite(value):
             return Outcome("diverged", reason=f"{metric} is not a finite number")
+        if abs(value) > TOO_LARGE:
+            return Outcome("diverged", reason=f"{metric} is {value:.2g}, too large to compute with")
         return Outcome("ok", float(value))
 
     @property

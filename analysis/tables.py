@@ -91,7 +91,7 @@ def to_markdown(table: Table) -> str:
 
 def escape_markdown(text: str) -> str:
     """Text in which pipes and markup signs stand for themselves."""
-    return "".join(f"\\{c}" if c in "\\|*_`<>[]#" else c for c in text).replace("\n", " ")
+    return "".join(f"\\{c}" if c in "\\|*_`<>[]#$~&" else c for c in text).replace("\n", " ")
 
 
 def _markdown(text: str, *, bold: bool = False) -> str:
@@ -136,11 +136,19 @@ LATEX = {
     "²": r"$^2$",
     "Δ": r"$\Delta$",
     "∞": r"$\infty$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "✓": r"$\surd$",
+    "✗": r"$\times$",
+    "‖": r"$\Vert$",
+    "·": r"$\cdot$",
+    "✂": r"$\dagger$",
     "–": "--",
     "—": "---",
     "…": r"\ldots{}",
     "\n": " ",
-    # A row that begins with a bracket would be read as the optional argument of the line break before it.
+    # A row that begins with a bracket or star would be read as belonging to the line break before it.
+    "*": "{*}",
     "[": "{[}",
     "]": "{]}",
 }

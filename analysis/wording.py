@@ -35,8 +35,9 @@ def effect_text(against: Against) -> str:
     if d.mean is None:
         return "there is no pair of finished runs"
     half = (d.interval.high - d.interval.low) / 2 if d.interval else d.sd
-    places = fmt.decimals(half)
-    unit = plural(d.n, "pair") if d.paired else "unpaired"
+    places = fmt.decimals(half, d.mean)
+    runs = f"unpaired, {against.outcomes.variant_ok} and {against.outcomes.baseline_ok} runs"
+    unit = plural(d.n, "pair") if d.paired else runs
     text = f"mean difference {fmt.number(d.mean, places, sign=True)}"
     if d.interval:
         text += f", 95 % interval {fmt.interval(d.interval, places, sign=True)}"
@@ -82,21 +83,27 @@ def _power_sentences(comparison: Comparison, against: Against) -> Iterable[str]:
     if margin is None:
         yield "Declare the smallest difference of interest (--margin) to learn how many seeds would resolve it."
     else:
-        yield f"To resolve {margin:.3g} it needs {against.seeds_needed} seeds."
+        enough = isinstance(against.seeds_needed, int) and against.seeds_needed <= n and not against.looks
+        here = f", no more than the {n} here" if enough else ""
+        yield f"To resolve {margin:.3g} it needs {against.seeds_needed} seeds{here}."
 
 
 def _unstable(comparison: Comparison, result: VariantResult, against: Against) -> str:
-    o, base = against.outcomes, comparison.question.baseline.label
-    if o.variant_ok == 0:
-        ended = o.baseline_ok + o.baseline_failed
-        return f"unstable: {all_failed(result)}; of {base} {o.baseline_ok} of {ended} succeeded."
-    head = f"unstable against {base} ({against.judgement.qualifier})"
-    if o.any_failed:
-        test = "McNemar" if against.difference.paired else "Boschloo"
-        rates = f"{o.variant_ok} of {o.variant_ok + o.variant_failed} seeds succeeded against {o.baseline_ok} of "
-        p = fmt.p_phrase(o.p(paired=against.difference.paired))
-        head += f"; {rates}{o.baseline_ok + o.baseline_failed} ({test} {p})"
+    reason = all_failed(result) if against.outcomes.variant_ok == 0 else against.judgement.qualifier
+    head = f"unstable against {comparison.question.baseline.label} ({reason}){_rates(against)}"
+    if against.difference.mean is None:
+        return f"{head}."
     return f"{head}; on the runs that finished, {effect_text(against)}, given without a verdict on the mean."
+
+
+def _rates(against: Against) -> str:
+    """How many seeds of each arm succeeded, with the exact test; empty when none failed."""
+    o, paired = against.outcomes, against.difference.paired
+    if not o.any_failed:
+        return ""
+    test = f"{'McNemar' if paired else 'Boschloo'} {fmt.p_phrase(o.p(paired=paired))}"
+    variant = f"{o.variant_ok} of {o.variant_ok + o.variant_failed} seeds succeeded"
+    return f"; {variant} against {o.baseline_ok} of {o.baseline_ok + o.baseline_failed} ({test})"
 
 
 def all_failed(result: VariantResult) -> str:
@@ -111,9 +118,11 @@ def _insufficient(comparison: Comparison, result: VariantResult, against: Agains
     d = against.difference
     number = plural(d.n, "pair") if d.paired else f"{plural(d.n, 'run')} per arm"
     o = against.outcomes
+    all_ended = min(o.variant_ok + o.variant_failed, o.baseline_ok + o.baseline_failed) > 0
+    rates = _rates(against) if all_ended else ""
     ended = f"; {all_failed(result)}" if o.variant_ok == 0 and o.variant_failed else ""
     mean = f"; {effect_text(against)}" if d.mean is not None else ""
-    return f"insufficient against {comparison.question.baseline.label}: {number}, 3 are needed{ended}{mean}."
+    return f"insufficient against {comparison.question.baseline.label}: {number}, 3 are needed{ended}{rates}{mean}."
 
 
 _SENTENCES = {
@@ -164,7 +173,7 @@ def _method_part(comparison: Comparison) -> str:
     paired = {frozenset({True}): "paired by seed", frozenset({False}): "unpaired (Welch)"}
     how = paired.get(frozenset(kinds), "paired by seed where seeds are shared, else Welch")
     methods = {
-        "anytime-valid paired t (tau = 1) after several looks" if against.looks else "Student t"
+        "anytime-valid paired t (tau = 1) after an early look or several" if against.looks else "Student t"
         for _, against in comparison.others
     }
     method = ", else ".join(sorted(methods, key=len, reverse=True))
@@ -223,14 +232,19 @@ def notes(study: Study) -> list[str]:
 
 
 def beside(against: Against) -> str:
-    """The numbers of the second line: effect size, correlation, pairing gain, checks. Empty when there are none."""
+    """The numbers of the second line: wins, effect size, correlation, pairing gain, power, checks; or empty."""
     d = against.difference
+    wins = f"wins {fmt.interval(d.wins_interval, 2)} (Wilson)" if d.wins_interval is not None else ""
     found = [
         ("d_z" if d.paired else "g", d.effect),
         ("correlation of the arms", d.rho),
         ("pairing gain", d.gain),
     ]
-    parts = [f"{name} {fmt.number(value, 2)}" for name, value in found if value is not None]
+    parts = [wins] * bool(wins) + [f"{name} {fmt.number(value, 2)}" for name, value in found if value is not None]
+    if against.mde is not None:
+        parts.append(f"detectable with 80 % power {against.mde:.2g}")
+    if against.seeds_needed is not None:
+        parts.append(f"seeds needed for the margin {against.seeds_needed}")
     if d.sign_flip is not None:
         parts.append(f"sign-flip {fmt.p_phrase(d.sign_flip)}")
     if against.welch is not None and against.welch.mean is not None and against.welch.interval is not None:

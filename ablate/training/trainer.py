@@ -8,6 +8,7 @@ Shape suffixes: B sequences, T positions, V vocabulary.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -23,6 +24,9 @@ from ablate.training import checkpoint
 from ablate.training.evaluation import Evaluation, arithmetic, evaluate, evaluation_set, token_losses
 from ablate.training.seeds import numpy_generator, seed_dropout
 from ablate.training.window import Window
+
+DRAWN_AHEAD = 16
+"""Steps whose batches are drawn at once."""
 
 
 @dataclass(kw_only=True)
@@ -107,6 +111,7 @@ class _Run:
         self.resumed_from: int | None = None
         self.learning_rate = math.nan
         self.window = Window()
+        self.ahead: deque[tuple[Batch, int]] = deque()
         self.evaluation_seconds = self.data_seconds = 0.0
         self.evaluation_set = evaluation_set(parts.task, config.evaluation, device)
         self.started = perf_counter()
@@ -130,8 +135,7 @@ class _Run:
     def train_step(self) -> None:
         self.step += 1
         parts, began = self.parts, perf_counter()
-        batch = parts.task.batch(numpy_generator(self.seed_data, "data", self.step), self.config.training.batch_size)
-        count = int((batch.targets_BT != IGNORED).sum())
+        batch, count = self.next_batch()
         inputs_BT, targets_BT = (tensor.to(self.device, non_blocking=True) for tensor in batch)
         self.data_seconds += perf_counter() - began
         seed_dropout(self.seed_dropout, self.step)
@@ -145,6 +149,21 @@ class _Run:
         parts.optimizer.step()
         parts.schedule.step()
         self.window.add(loss.detach(), norm, count)
+
+    def next_batch(self) -> tuple[Batch, int]:
+        """The batch of this step and its number of counted tokens.
+
+        Batches are drawn a few steps ahead, each from its own stream: drawn one by one between steps of training, whose
+        data push numpy's out of the processor's caches, they take three times as long.
+        """
+        if not self.ahead:
+            last = min(self.step + DRAWN_AHEAD - 1, self.config.training.steps)
+            self.ahead.extend(self.draw(step) for step in range(self.step, last + 1))
+        return self.ahead.popleft()
+
+    def draw(self, step: int) -> tuple[Batch, int]:
+        batch = self.parts.task.batch(numpy_generator(self.seed_data, "data", step), self.config.training.batch_size)
+        return batch, int((batch.targets_BT != IGNORED).sum())
 
     def clip_gradients(self) -> torch.Tensor:
         """The norm of all gradients, before clipping."""

@@ -85,7 +85,10 @@ def _draw_variant(axes: Axes, own: pd.DataFrame, order: int, *, crowded: bool) -
         for _, run in seeds.groupby("seed", sort=True):
             finished = run["status"].iloc[0] == "ok"
             line = "-" if finished else ":"
-            axes.plot(run["step"], run["value"], color=style.colour, linestyle=line, linewidth=0.7, alpha=0.4)
+            dot = "." if len(run) == 1 else ""  # a line of one point would not be seen
+            axes.plot(
+                run["step"], run["value"], marker=dot, color=style.colour, linestyle=line, linewidth=0.7, alpha=0.4
+            )
     steps = mean["step"].to_numpy(dtype=float)
     shown = max(1, len(steps) // 8)
     axes.plot(
@@ -98,7 +101,9 @@ def _draw_variant(axes: Axes, own: pd.DataFrame, order: int, *, crowded: bool) -
         markersize=5,
     )
     low, high = (mean[side].to_numpy(dtype=float) for side in ("low", "high"))
-    if not crowded and np.isfinite(low).any():
+    if len(steps) == 1 and np.isfinite(low).all():
+        axes.vlines(steps, low, high, color=style.colour)
+    elif not crowded and np.isfinite(low).any():
         axes.fill_between(steps, low, high, color=style.colour, alpha=0.15, linewidth=0)
 
 

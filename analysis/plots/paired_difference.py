@@ -64,7 +64,8 @@ def _difference_rows(result: VariantResult) -> list[dict[str, object]]:
 def draw(numbers: pd.DataFrame, figure: Figure) -> None:
     """Draw both panels, one row per variant from the top."""
     variants = numbers[["row", "order", "label"]].drop_duplicates().sort_values("row")
-    figure.set_size_inches(8.2, 1.5 + 0.62 * max(2, len(variants)))
+    longest = max(map(len, variants["label"]))
+    figure.set_size_inches(8.2 + 0.085 * max(0, longest - 12), 1.5 + 0.62 * max(2, len(variants)))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1.15, 1])
     if len(variants) <= JOINED:
         _join_seeds(left, numbers)
@@ -109,12 +110,12 @@ def _finish(left: Axes, right: Axes, numbers: pd.DataFrame, variants: pd.DataFra
     margin = numbers["margin"].iloc[0]
     if pd.notna(margin):
         right.axvspan(-margin, margin, color=GREY, alpha=0.15, linewidth=0, label="margin")
-    right.set_xlabel(f"difference in {metric} from {variants['label'].iloc[0]}")
+    right.set_xlabel(f"difference in {metric}\nfrom {variants['label'].iloc[0]}")
     right.set_title("difference by seed, mean, interval")
-    for axes in (left, right):
+    for axes, ticks in ((left, 5), (right, 4)):
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
-        axes.locator_params(axis="x", nbins=5)
+        axes.locator_params(axis="x", nbins=ticks)
 
 
 def _n_text(numbers: pd.DataFrame, label: str) -> str:

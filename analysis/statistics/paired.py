@@ -11,12 +11,13 @@ Intervals that stay valid when one looks several times are in `sequential`.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special, stats
 
-from analysis.statistics.intervals import MINIMUM, Array, Interval, wilson
+from analysis.statistics.intervals import MINIMUM, Array, Interval, is_constant, wilson
 
 EXACT_LIMIT = 20
 """Largest n for which all 2^n sign flips are enumerated (8 MB); beyond, the t-test needs no such check."""
@@ -47,11 +48,6 @@ class Difference:
     superiority: float | None = None
     constant: bool = False
     fragile: str | None = None
-
-
-def is_constant(values: Array, scale: float) -> bool:
-    """Whether the values are equal but for rounding at the given scale."""
-    return values.size > 1 and float(np.ptp(values)) <= 1e-12 * max(scale, 1e-300)
 
 
 def sign_flip_p(differences: Array) -> float | None:
@@ -89,14 +85,28 @@ def _paired_t_p(differences: Array) -> float:
     return float(2 * special.stdtr(differences.size - 1, -abs(t)))
 
 
-def why_fragile(differences: Array, p: float, sign_flip: float | None, alpha: float = 0.05) -> str | None:
-    """Say why significance at alpha is fragile: another test disagrees, or one seed decides. None when it is not."""
+def _as_it_is(p: float) -> float:
+    return p
+
+
+def why_fragile(
+    differences: Array,
+    p: float,
+    sign_flip: float | None,
+    corrected: Callable[[float], float] = _as_it_is,
+    alpha: float = 0.05,
+) -> str | None:
+    """Say why significance at alpha is fragile: another test disagrees, or one seed decides. None when it is not.
+
+    `corrected` turns a p of this comparison into the one that decides (Holm's).
+    """
     if sign_flip is not None and (sign_flip < alpha) != (p < alpha):
         return f"the t-test (p = {p:.3f}) and the sign-flip test (p = {sign_flip:.3f}) disagree"
     if differences.size <= MINIMUM:
         return None
     kept = [np.delete(differences, index) for index in range(differences.size)]
-    flips = sum((_paired_t_p(rest) < alpha) != (p < alpha) for rest in kept if np.ptp(rest) > 0)
+    significant = corrected(p) < alpha
+    flips = sum((corrected(_paired_t_p(rest)) < alpha) != significant for rest in kept if np.ptp(rest) > 0)
     return f"leaving out one seed changes significance ({flips} of {differences.size} seeds)" if flips else None
 
 
@@ -146,7 +156,8 @@ def unpaired_difference(variant: Array, baseline: Array, *, lower_is_better: boo
         return Difference(paired=False, n=0, mean=None, sd=None)
     mean = float(variant.mean() - baseline.mean())
     better = superiority(variant, baseline, lower_is_better=lower_is_better)
-    if n < MINIMUM or (np.ptp(variant) == 0 and np.ptp(baseline) == 0):
+    scale = float(max(np.abs(variant).max(), np.abs(baseline).max()))
+    if n < MINIMUM or (is_constant(variant, scale) and is_constant(baseline, scale)):
         return Difference(False, n, mean, None, superiority=better, constant=n >= MINIMUM)
     with warnings.catch_warnings():
         # One constant arm is fine for Welch, but scipy warns of its zero variance.

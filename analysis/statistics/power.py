@@ -13,11 +13,14 @@ from analysis.statistics.intervals import MINIMUM
 MOST_SEEDS = 200
 """Beyond this the answer is "more than 200": another design is wanted, not more seeds."""
 
+CERTAIN = 1e4
+"""A noncentrality at which the power is 1; scipy gives NaN for much larger ones."""
+
 
 def power(effect: float, sd: float, n: int, *, paired: bool = True, alpha: float = 0.05) -> float:
     """Probability that the t-test with n pairs (or n runs per arm) rejects at alpha."""
     nu = n - 1 if paired else 2 * n - 2
-    shift = abs(effect) / sd * np.sqrt(n if paired else n / 2)
+    shift = min(abs(effect) / sd * np.sqrt(n if paired else n / 2), CERTAIN)
     return float(stats.ncf.sf(stats.f.ppf(1 - alpha, 1, nu), 1, nu, shift**2))
 
 

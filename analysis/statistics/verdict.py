@@ -2,8 +2,9 @@
 
 Written for D = variant minus baseline with interval [L, U], in the orientation where lower is better:
 
-    insufficient   fewer than 3 pairs (3 runs per arm when unpaired)
-    unstable       success rates differ, failures turn the sign of the comparison, or an arm falls into two groups
+    insufficient   fewer than 3 pairs (3 runs per arm when unpaired), unless one arm alone lost all its seeds
+    unstable       one arm did, success rates differ, failures turn the sign of the comparison, or an arm falls into
+                   two groups
     better         Holm p < alpha and U < 0      (worse is the mirror)
     equivalent     a margin is declared and the 90 % interval lies inside ± margin
     inconclusive   all else
@@ -106,8 +107,9 @@ class Judgement:
 
 def judge(evidence: Evidence) -> Judgement:
     """Give the verdict; the rules are tried in the order of the module's docstring."""
-    if _all_failed(evidence.outcomes):
-        return Judgement(Verdict.unstable, f"all {evidence.outcomes.variant_failed} seeds failed")
+    lost = _all_failed(evidence.outcomes)
+    if lost:
+        return Judgement(Verdict.unstable, lost)
     if evidence.difference.n < MINIMUM:
         return Judgement(Verdict.insufficient, "fewer than 3 pairs of finished runs")
     reason = _unstable(evidence)
@@ -116,9 +118,13 @@ def judge(evidence: Evidence) -> Judgement:
     return _judge_mean(evidence)
 
 
-def _all_failed(outcomes: Outcomes) -> bool:
-    """Three or more seeds of the variant failed, none succeeded, and the baseline shows that the task can be run."""
-    return outcomes.variant_ok == 0 and outcomes.variant_failed >= MINIMUM and outcomes.baseline_ok >= MINIMUM
+def _all_failed(o: Outcomes) -> str:
+    """Which arm lost all its seeds, 3 or more, while the other one shows that the task can be run; else empty."""
+    if o.variant_ok == 0 and o.variant_failed >= MINIMUM and o.baseline_ok >= MINIMUM:
+        return f"all {o.variant_failed} seeds failed"
+    if o.baseline_ok == 0 and o.baseline_failed >= MINIMUM and o.variant_ok >= MINIMUM:
+        return f"all {o.baseline_failed} seeds of the baseline failed"
+    return ""
 
 
 def _unstable(evidence: Evidence) -> str:
@@ -144,7 +150,9 @@ def _judge_mean(evidence: Evidence) -> Judgement:
     if evidence.difference.constant or bounds is None or p is None:
         return Judgement(Verdict.inconclusive, "the difference is identical across seeds")
     if evidence.looked_before and not evidence.difference.paired:
-        return Judgement(Verdict.inconclusive, "looked at several times, and unpaired arms have no interval for that")
+        return Judgement(
+            Verdict.inconclusive, "looked at early or several times, and unpaired arms have no interval for that"
+        )
     if p < evidence.alpha and bounds.high < 0:
         return Judgement(Verdict.better, _size(-bounds.high, -bounds.low, evidence.margin))
     if p < evidence.alpha and bounds.low > 0:

@@ -30,7 +30,7 @@ from analysis.statistics.power import seeds_needed
 from analysis.statistics.sequential import anytime_interval
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
-from analysis.wording import caption, flag_lines, headline, notes, verdict_sentences
+from analysis.wording import beside, caption, flag_lines, headline, notes, verdict_sentences
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "labml_copy_repeat.csv"
 SHARED = Path(__file__).parents[3] / "shared" / "golden" / "labml_copy_repeat.csv"
@@ -143,6 +143,7 @@ def test_without_common_seeds_the_arms_are_compared_unpaired(tmp_path):
     assert "unpaired" in flags(comparison, "roper")
     assert verdict(comparison, "roper") == Verdict.better
     assert "unpaired (Welch)" in caption(comparison)
+    assert "unpaired, 5 and 5 runs" in verdict_sentences(comparison)[0]
 
 
 def test_a_crash_a_nan_a_cut_file_and_a_running_run_are_counted_and_never_averaged(tmp_path):
@@ -167,6 +168,33 @@ def test_a_variant_of_which_all_seeds_diverged_has_no_mean(tmp_path):
     assert comparison.result("roper").summary.mean is None
     assert verdict(comparison, "roper") == Verdict.unstable
     assert "all 5 diverged" in verdict_sentences(comparison)[0]
+    assert "0 of 5 seeds succeeded against 5 of 5 (McNemar p = .062)" in verdict_sentences(comparison)[0]
+
+
+def test_a_baseline_of_which_all_seeds_diverged_is_the_mirror(tmp_path):
+    changes = {("rope", seed): ending(Status.diverged) for seed in range(6)}
+    write_study(tmp_path / "s", {"rope": BASE[:6], "roper": BASE[:6]}, changes=changes)
+    comparison = compare(tmp_path / "s")
+    assert verdict(comparison, "roper") == Verdict.unstable
+    assert verdict_sentences(comparison)[0] == (
+        "roper: unstable against rope (all 6 seeds of the baseline failed); 6 of 6 seeds succeeded against 0 of 6 "
+        "(McNemar p = .031)."
+    )
+
+
+def test_too_few_pairs_because_of_failures_leave_the_success_rates_to_be_told(tmp_path):
+    changes = {("roper", seed): ending(Status.diverged) for seed in range(8)}
+    write_study(tmp_path / "s", {"rope": BASE, "roper": BASE}, changes=changes)
+    comparison = compare(tmp_path / "s")
+    assert verdict(comparison, "roper") == Verdict.insufficient
+    assert "2 of 10 seeds succeeded against 10 of 10 (McNemar p = .008)" in verdict_sentences(comparison)[0]
+
+
+def test_a_value_whose_square_would_overflow_is_that_of_a_run_that_diverged(tmp_path):
+    write_study(tmp_path / "s", {"rope": BASE[:5], "roper": [1e200, *BASE[1:5]]})
+    result = compare(tmp_path / "s").result("roper")
+    assert result.counts["diverged"] == 1
+    assert "too large" in result.arm.outcomes[0].reason
 
 
 def test_an_unstable_sentence_leads_with_the_success_rates(tmp_path):
@@ -241,6 +269,18 @@ def test_a_result_that_hangs_on_one_seed_is_fragile():
     assert "fragile" in flags(compare(study_of({"rope": base, "roper": moved})), "roper")
 
 
+def test_what_one_seed_can_change_is_the_corrected_verdict():
+    near = [b + d for b, d in zip(BASE, noise(15, 10, mean=-0.012, sd=0.008), strict=True)]
+    others = {f"x{i}": shifted(BASE, 0.0, spread=0.02, seed=i) for i in range(6)}
+    alone, family = (
+        compare(study_of({"rope": BASE, "near": near})),
+        compare(study_of({"rope": BASE, "near": near} | others)),
+    )
+    assert (verdict(alone, "near"), verdict(family, "near")) == (Verdict.better, Verdict.better)
+    assert "fragile" not in flags(alone, "near")
+    assert "fragile: leaving out one seed changes significance" in flags(family, "near")
+
+
 def test_runs_that_have_not_ended_are_flagged(tmp_path):
     changes = {("roper", 8): never_started, ("roper", 9): ending(Status.running)}
     write_study(tmp_path / "s", {"rope": BASE, "roper": shifted(BASE, -0.05)}, changes=changes)
@@ -250,7 +290,7 @@ def test_runs_that_have_not_ended_are_flagged(tmp_path):
 def test_a_flag_of_several_variants_is_said_once_and_verdicts_are_counted():
     arms = {"rope": BASE, "x": [b + 0.25 for b in BASE], "y": [b + 0.5 for b in BASE], "z": shifted(BASE, -0.1)}
     comparison = compare(study_of(arms))
-    assert flag_lines(comparison)[0].startswith("x, y: identical across seeds")
+    assert [line[:27] for line in flag_lines(comparison) if "identical" in line] == ["x, y: identical across seed"]
     assert headline(comparison) == "1 better, 2 inconclusive"
 
 
@@ -288,6 +328,22 @@ def test_one_look_at_the_planned_seeds_leaves_the_plain_interval(tmp_path):
     assert comparison.looks == [10]
     assert against.looks == ()
     assert against.difference == paired_difference(against.pairs.variant, against.pairs.baseline)
+
+
+def test_one_look_before_the_planned_seeds_makes_the_anytime_interval_primary(tmp_path):
+    changes = {(label, seed): never_started for label in ("rope", "roper") for seed in range(5, 10)}
+    comparison = looked(tmp_path / "s", [10], changes=changes)
+    against = comparison.result("roper").against
+    assert against.looks == (5,)
+    assert against.difference.interval == anytime_interval(against.pairs.variant - against.pairs.baseline)
+    assert "looked at 5 seeds: anytime-valid interval" in flags(comparison, "roper")
+
+
+def test_a_crashed_variant_is_no_early_look_at_the_others(tmp_path):
+    arms = {"rope": BASE, "roper": shifted(BASE, -0.05), "dead": BASE}
+    changes = {("dead", seed): ending(Status.failed) for seed in range(10)}
+    write_study(tmp_path / "s", arms, changes=changes, looks=[20])
+    assert compare(tmp_path / "s").result("roper").against.looks == ()
 
 
 def test_several_looks_make_the_anytime_interval_primary(tmp_path):
@@ -378,6 +434,22 @@ def test_the_margin_says_how_many_seeds_it_needs():
     assert compare(study_of(arms), margin=1e-5).result("roper").against.seeds_needed == MORE_THAN_200
 
 
+def test_seeds_that_are_already_here_are_not_asked_for():
+    noisy = np.array([(-1) ** i * (1 + 0.05 * i) for i in range(20)])
+    error = 0.01 / np.sqrt(20)
+    moved = 0.4 + 1.95 * error + 0.01 * (noisy - noisy.mean()) / noisy.std(ddof=1)
+    comparison = compare(study_of({"rope": [0.4] * 20, "roper": list(moved)}), margin=3.6 * error)
+    assert verdict(comparison, "roper") == Verdict.inconclusive
+    assert "it needs 19 seeds, no more than the 20 here." in verdict_sentences(comparison)[0]
+
+
+def test_beside_a_verdict_stand_wins_effect_and_power():
+    against = compare(study_of({"rope": BASE, "roper": shifted(BASE, -0.05)}), margin=0.01).result("roper").against
+    text = beside(against)
+    for part in ("wins [0.72, 1.00] (Wilson)", "d_z", "detectable with 80 % power", "seeds needed for the margin 4"):
+        assert part in text
+
+
 def test_a_margin_in_per_cent_is_of_the_mean_of_the_baseline():
     study = study_of({"rope": [0.4, 0.5, 0.6], "roper": [0.4, 0.5, 0.6]})
     assert compare(study, margin="2%").question.margin == pytest.approx(0.01)
@@ -409,7 +481,7 @@ def test_an_unknown_baseline_lists_the_variants():
 
 
 def test_an_unknown_metric_lists_those_there_are():
-    with pytest.raises(StudyError, match=r"no metric 'eval/los' .* There are: eval/loss"):
+    with pytest.raises(StudyError, match=r"no metric 'eval/los' .*; did you mean eval/loss\? There are: eval/loss"):
         compare(study_of({"rope": BASE, "roper": BASE}), "eval/los")
 
 

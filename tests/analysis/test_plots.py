@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fake_study import changed, ending, noise, write_study
+from fake_study import changed, curve, ending, noise, planned, write_study
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
@@ -82,6 +82,28 @@ def test_one_seed_is_a_line_without_a_band(tmp_path):
     figure = Figure()
     PLOTS["learning_curves"].draw(numbers, figure)
     assert not figure.axes[0].collections
+
+
+def test_curves_of_a_single_point_show_every_seed_and_the_interval(tmp_path):
+    folder = write_study(tmp_path / "s", {"rope": [0.4, 0.5, 0.6]})
+    for seed, value in enumerate([0.4, 0.5, 0.6]):
+        folder.run(planned("rope").folder, seed).append_metrics(curve(value, [100]))
+    figure = Figure()
+    PLOTS["learning_curves"].draw(PLOTS["learning_curves"].prepare(compare(tmp_path / "s")), figure)
+    axes = figure.axes[0]
+    assert [line.get_marker() for line in axes.lines] == [".", ".", ".", "o"]
+    assert len(axes.collections) == 1
+
+
+def test_a_long_label_leaves_the_panels_their_width(tmp_path):
+    widths = []
+    for label in ("roper", "attention=roper,optimizer.lr=0.0003,width=256"):
+        write_study(tmp_path / label, {"rope": noise(0, 4), label: noise(1, 4)})
+        figure = Figure(layout="constrained")
+        PLOTS["paired_difference"].draw(PLOTS["paired_difference"].prepare(compare(tmp_path / label)), figure)
+        figure.savefig("/dev/null", format="png")
+        widths.append(figure.axes[1].get_window_extent().width)
+    assert widths[1] > 0.9 * widths[0]
 
 
 def test_a_curve_that_blew_up_does_not_flatten_the_others(tmp_path):

@@ -97,7 +97,8 @@ def test_the_markdown_report_links_the_figures(written):
     text = (written / "report.md").read_text()
     for target in re.findall(r"!\[.*?\]\((.*?)\)", text):
         assert (written / target).is_file()
-    assert r"\_x$\|" in text
+    assert "wins \\[0.61, 1.00\\] (Wilson), d\\_z" in text
+    assert r"\_x\$\|" in text
 
 
 def test_the_same_study_gives_the_same_bytes_in_another_folder_and_time_zone(written, tmp_path, monkeypatch):
@@ -153,6 +154,15 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, options, messag
     assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "s" / "report").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_exit_code_2(tmp_path, capsys):
+    small(tmp_path / "s")
+    (tmp_path / "file").touch()
+    assert report.main([str(tmp_path / "s"), "--out", str(tmp_path / "file")]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

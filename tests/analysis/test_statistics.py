@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
-from analysis.statistics.intervals import summarise, t_interval, two_groups, wilson
+from analysis.statistics.intervals import one_apart, summarise, t_interval, two_groups, wilson
 from analysis.statistics.multiple import holm
 from analysis.statistics.paired import paired_difference, sign_flip_p, superiority, unpaired_difference
 from analysis.statistics.power import minimum_detectable_effect, power, seeds_needed, upper_sd
@@ -60,6 +60,25 @@ def test_two_clusters_are_seen_and_an_even_spread_is_not():
     assert two_groups([0.10, 0.11, 0.12, 0.13, 0.90, 0.91])
     assert not two_groups(np.linspace(0, 1, 8))
     assert not two_groups([0.1, 0.11, 0.12, 0.9])
+
+
+def test_one_value_apart_is_an_outlier_and_no_group():
+    values = [0.10, 0.11, 0.12, 0.13, 0.14, 0.90]
+    assert one_apart(values)
+    assert not two_groups(values)
+    assert not one_apart([0.10, 0.11, 0.12, 0.13, 0.90, 0.91])
+
+
+def test_rounding_makes_no_groups():
+    values = [0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2, 0.3, 0.3]
+    assert not two_groups(values)
+    assert not one_apart([*values[1:], 0.3])
+
+
+def test_values_whose_squares_vanish_are_no_evidence():
+    variant, baseline = (1e-200 * arm for arm in arms())
+    assert paired_difference(variant, baseline).constant
+    assert unpaired_difference(variant, baseline).constant
 
 
 def test_normal_samples_of_ten_are_seldom_called_two_groups():
@@ -247,6 +266,7 @@ def test_the_seeds_needed_are_the_fewest_with_enough_power():
     assert power(0.6, 1.0, n) >= 0.8 > power(0.6, 1.0, n - 1)
     assert seeds_needed(1.0, 0.01) is None
     assert seeds_needed(1.0, 100.0) == 3
+    assert seeds_needed(1e-14, 1.0) == 3
 
 
 def test_the_upper_bound_of_a_deviation_covers_it_in_80_per_cent():

@@ -30,9 +30,11 @@ NASTY = [
     "2–3",
     "[x]",
     "<.001",
+    "p ≥ .05, ✓ ok",
+    "*x",
 ]
 SPECIAL = re.compile(
-    r"\\(?:[{}$&%#_]|text[a-z]+\{\}|ldots\{\})|\$(?:\\[a-zA-Z]+|-|\^2)\$|\{\[\}|\{\]\}|[^\\{}$&%#_~^|<>\"]"
+    r"\\(?:[{}$&%#_]|text[a-z]+\{\}|ldots\{\})|\$(?:\\[a-zA-Z]+|-|\^2)\$|\{\[\}|\{\]\}|\{\*\}|[^\\{}$&%#_~^|<>\"]"
 )
 """What may stand in a LaTeX cell: an escaped special character, a known macro, mathematics, or an ordinary one."""
 
@@ -168,6 +170,21 @@ def test_two_significant_digits_of_the_scale_are_shown(scale, places):
 )
 def test_p_values_have_three_digits_and_no_zero_before_the_point(p, text):
     assert fmt.p_value(p) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "text"),
+    [
+        (4.5e-10, 2.3e-11, "4.50e−10"),
+        (4.4986e11, 2.3e10, "4.50e+11"),
+        (1234.5, 350.0, "1234"),
+        (1000000.4, 0.024, "1000000.400"),
+        (0.25, 1e-17, "0.2500"),
+        (0.0, 1e-12, "0.000000000"),
+    ],
+)
+def test_very_large_and_small_numbers_are_short_and_rounding_has_no_digits(value, scale, text):
+    assert fmt.number(value, fmt.decimals(scale, value)) == text
 
 
 def test_signs_and_infinities_are_true_characters():

@@ -74,7 +74,11 @@ def test_an_arm_of_which_every_seed_failed_is_unstable():
     difference = paired_difference(np.array([]), np.array([]))
     judgement = judge(Evidence(difference, None, Outcomes(0, 6, 6, 0, 0, 6)))
     assert judgement.verdict == Verdict.unstable
-    assert "all 6" in judgement.qualifier
+    assert judgement.qualifier == "all 6 seeds failed"
+    mirror = judge(Evidence(difference, None, Outcomes(6, 0, 0, 6, 6, 0)))
+    assert mirror.verdict == Verdict.unstable
+    assert mirror.qualifier == "all 6 seeds of the baseline failed"
+    assert judge(Evidence(difference, None, Outcomes(0, 6, 0, 6))).verdict == Verdict.insufficient
 
 
 def test_a_difference_that_is_the_same_for_every_seed_is_inconclusive():
