@@ -19,6 +19,7 @@ import yaml
 from ablate import locks, provenance
 from ablate.config import preflight
 from ablate.config.build import build, choose_device
+from ablate.config.errors import ConfigError
 from ablate.config.identity import cell_identity
 from ablate.config.schema import RunConfig
 from ablate.memory import PeakMemory
@@ -59,7 +60,8 @@ def perform(
 ) -> Done:
     """Train the run in `folder` unless it has a result or somebody else is at it; never raises for a failed run.
 
-    `values` is the config resolved to plain values, what identity and config.yaml are made of.
+    `values` is the config resolved to plain values, what identity and config.yaml are made of. Raises ConfigError when
+    the folder holds another run.
     """
     stop = StopRequest(context.stop_file)
     if stop():
@@ -72,6 +74,7 @@ def perform(
             return Done(None, trained=False)
         source = provenance.source_fingerprint(values)
         before = read_or_none(folder)
+        _refuse_other(before, cell_identity(values), config.seed, folder)
         action = decide(before, config.sweep.rerun, source)
         if action is Action.keep or _done_in_this_sweep(before, context.sweep):
             return Done(before, trained=False)
@@ -86,6 +89,15 @@ def perform(
 def _done_in_this_sweep(before: RunRecord | None, sweep: str | None) -> bool:
     """Whether another process of the same sweep made this result; keeps `sweep.rerun=finished` to one time each."""
     return before is not None and before.status.is_result and sweep is not None and before.sweep == sweep
+
+
+def _refuse_other(before: RunRecord | None, cell: str, seed: int, folder: RunFolder) -> None:
+    """A folder is one cell's and one seed's; only a folder named by hand can be another's."""
+    if before is not None and (before.cell, before.seed) != (cell, seed):
+        raise ConfigError(
+            f"{folder.path}: holds another run ({before.label}, seed {before.seed}, cell {before.cell[:8]}); "
+            "choose another folder, or leave hydra.run.dir to ablate"
+        )
 
 
 def _archive_name(record: RunRecord | None) -> str:
@@ -120,9 +132,10 @@ class _Attempt:
         except KeyboardInterrupt:
             record.status = Status.interrupted
             LOG.warning("interrupted")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             LOG.exception("failed")
             record.status, record.error = Status.failed, {"type": type(error).__name__, "message": str(error)}
+            record.take_cost(self.folder.last_metrics())
         record.ended, record.peak_memory_bytes = now(), memory.read()
         self.folder.write(record)
         return record
@@ -139,7 +152,7 @@ class _Attempt:
             self.config,
             self.folder,
             device=device,
-            source=self.source,
+            source=f"{self.source} {record.cell} {record.seed}",
             should_stop=stop,
             on_log=on_log,
         )

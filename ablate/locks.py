@@ -46,11 +46,12 @@ class Owner:
 
 
 def _process_start(pid: int) -> int:
+    """Clock ticks since boot, 0 where /proc does not tell, -1 for a process that has ended and is not yet reaped."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0
-    return int(stat.rpartition(")")[2].split()[19])
+    return -1 if fields[0] in "ZX" else int(fields[19])
 
 
 def read_owner(path: Path) -> Owner | None:

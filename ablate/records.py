@@ -43,6 +43,10 @@ class Status(StrEnum):
         return self in (Status.finished, Status.diverged, Status.pruned)
 
 
+TAIL = 8192
+"""Bytes read from the end of metrics.jsonl to find its last record."""
+
+
 class RecordError(ValueError):
     """A file of a run or sweep that cannot be read; the message names the file and what is wrong with it."""
 
@@ -81,6 +85,12 @@ class RunRecord:
     command: str = ""
     error: dict[str, str] | None = None
     config_warnings: list[str] = field(default_factory=list)
+
+    def take_cost(self, logged: Mapping[str, Any]) -> None:
+        """Take over how far a run that did not end well had come, from the last record it logged."""
+        self.steps_done = int(logged.get("step", self.steps_done))
+        self.tokens = int(logged.get("tokens", self.tokens))
+        self.seconds = self.train_seconds = float(logged.get("seconds", self.seconds))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -277,6 +287,23 @@ class RunFolder:
                 continue
             if isinstance(record, dict):
                 yield record
+
+    def last_metrics(self) -> dict[str, Any]:
+        """The last record that was logged whole, read from the end of the file; {} when there is none."""
+        try:
+            with self.metrics.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+                lines = file.read().split(b"\n")
+        except OSError:
+            return {}
+        for line in reversed(lines):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict) and "step" in record:
+                return record
+        return {}
 
     def keep_metrics_until(self, step: int) -> None:
         """Drop what was logged after `step` (the step of the checkpoint a run continues from), and any torn line."""

@@ -32,12 +32,16 @@ def train(config: DictConfig) -> dict[str, Any]:
     folder = RunFolder(Path(HydraConfig.get().runtime.output_dir))
     context = _context(config, values, folder)
     console = RunConsole(typed, quiet=context.sweep is not None)
-    done = job.perform(typed, values, folder, context, console.on_log)
+    try:
+        done = job.perform(typed, values, folder, context, console.on_log)
+    except ConfigError as error:
+        refuse(str(error)) if context.sweep is None else sys.stderr.write(f"ablate: {error}\n")
+        raise
     console.end(done, folder)
-    single = HydraConfig.get().mode is not RunMode.MULTIRUN
-    if single and done.record is not None and done.record.status is not Status.finished:
-        raise SystemExit(INTERRUPTED if done.record.status is Status.interrupted else FAILED)
-    if done.record is not None and done.record.status is Status.failed and typed.sweep.fail_fast and context.stop_file:
+    status = done.record.status if done.record else None
+    if HydraConfig.get().mode is not RunMode.MULTIRUN and status is not Status.finished:
+        raise SystemExit(INTERRUPTED if status is Status.interrupted else FAILED)
+    if status in (Status.failed, Status.diverged) and typed.sweep.fail_fast and context.stop_file:
         context.stop_file.touch()
     return dict(done.record.metrics) if done.record else {}
 
@@ -59,7 +63,7 @@ def _context(config: DictConfig, values: dict[str, Any], folder: RunFolder) -> A
     if sweep is None:
         factors = factors_of(settings.overrides.task)
         label = label_of(factors) if factors else str(settings.runtime.choices.get("attention"))
-        return Context(label=label, factors=factors, command=command_line(sys.argv[1:]), hydra_files=files)
+        return Context(label=label, factors=factors, command=command_line(), hydra_files=files)
     study = StudyFolder(folder.path.parents[2])
     plan = study.read_sweep(sweep)
     label, found = factors_of_record(plan, cell_identity(values))
@@ -78,10 +82,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; the process ends with the exit codes of the README."""
     given = list(sys.argv[1:] if argv is None else argv)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it would print, and we say it in one line
-    conf = config_dir()
-    sys.argv[1:] = arguments.translate(given, arguments.groups_in(conf))
-    overrides = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    conf, overrides = config_dir(), given
     try:
+        sys.argv[1:] = arguments.translate(given, [conf, *arguments.config_dirs(given)])
+        overrides = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
         explain.check_hydra_keys(overrides)
         hydra.main(version_base="1.3", config_path=str(conf), config_name="config")(train)()
     except (ConfigError, *explain.EXPECTED) as error:

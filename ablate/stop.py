@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LOOK_EVERY = 0.5
@@ -20,6 +21,7 @@ class StopRequest:
         self.file = file
         self.reason: str | None = None
         self._next_look = 0.0
+        self._before: dict[int, Any] = {}
 
     def __call__(self) -> bool:
         """Whether to stop now; cheap enough to ask at every step."""
@@ -29,11 +31,14 @@ class StopRequest:
                 self.reason = "the sweep was stopped"
         return self.reason is not None
 
-    def on_signal(self, number: int, _frame: FrameType | None) -> None:
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
         """Remember a signal; the second one stops at once."""
         if self.reason is not None:
             raise KeyboardInterrupt
         self.reason = f"signal {signal.Signals(number).name}"
+        outer = self._before.get(number)
+        if callable(outer) and outer is not signal.default_int_handler:
+            outer(number, frame)  # a sweep in this same process stops too
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
@@ -41,12 +46,12 @@ class StopRequest:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in SIGNALS}
-        taken = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
+        self._before = {number: signal.getsignal(number) for number in SIGNALS}
+        taken = [number for number in SIGNALS if self._before[number] is not signal.SIG_IGN]
         for number in taken:
             signal.signal(number, self.on_signal)
         try:
             yield
         finally:
             for number in taken:
-                signal.signal(number, before[number] or signal.SIG_DFL)
+                signal.signal(number, self._before[number] or signal.SIG_DFL)

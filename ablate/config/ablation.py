@@ -9,6 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from ablate.config.arguments import config_dirs, given
 from ablate.config.errors import ConfigError
 from ablate.config.explain import compose_cell, flat_keys
 from ablate.config.identity import identity_config
@@ -19,10 +20,16 @@ from ablate.records import canonical_json
 def check(config: DictConfig, overrides: Sequence[str], values: Mapping[str, Any]) -> None:
     """Refuse an arm without effect; `values` is the resolved config."""
     arm = config.hydra.runtime.choices.get("ablation")
+    if several := next((o for o in overrides if o.startswith("ablation=[")), None):
+        raise ConfigError(f"{several}: one arm at a time; write an arm that holds both departures")
     if arm is None or (wanted := _arm(str(arm))) is None:
         return
+    final = OmegaConf.create(dict(values))
+    with_arm = OmegaConf.merge(
+        final, {key: value for key, value in wanted.items_ex(resolve=False) if key != "defaults"}
+    )
     for key in _leaf_keys(wanted):
-        want, have = OmegaConf.select(wanted, key), OmegaConf.select(OmegaConf.create(dict(values)), key)
+        want, have = OmegaConf.select(with_arm, key), OmegaConf.select(final, key)
         if canonical_json(_plain(want)) != canonical_json(_plain(have)):
             raise ConfigError(f"ablation={arm}: {key}={want} is cancelled by another override ({key}={have})")
     without = plain(compose_cell([o for o in overrides if o.partition("=")[0] != "ablation"]))
@@ -32,8 +39,8 @@ def check(config: DictConfig, overrides: Sequence[str], values: Mapping[str, Any
 
 def _arm(name: str) -> DictConfig | None:
     """Return an arm's own values; None for an empty arm (the baseline)."""
-    file = config_dir() / "ablation" / f"{name}.yaml"
-    content = OmegaConf.load(file) if file.is_file() else None
+    files = [folder / "ablation" / f"{name}.yaml" for folder in (config_dir(), *config_dirs(given))]
+    content = next((OmegaConf.load(file) for file in files if file.is_file()), None)
     return content if isinstance(content, DictConfig) and len(content) else None
 
 

@@ -6,12 +6,15 @@
   default choice of every group, so `attention=rope,none model.attention.base=500` would depend on which option is the
   default; a choice is checked per cell instead, by the sweeper.
 
-Works on strings; composes nothing.
+Works on strings and the names of files; composes nothing.
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
+
+from ablate.config.errors import ConfigError
 
 ALIASES = {"model/attention": "attention"}
 TEXT_KEYS = ("study", "runtime.output_dir", "runtime.note")
@@ -23,8 +26,17 @@ _OVERRIDE = re.compile(r"(?P<sign>[+~]{0,2})(?P<key>[A-Za-z_][\w./@:-]*)=(?P<val
 _PLAIN = re.compile(r"[\w.+-]+")
 
 
-def translate(arguments: Sequence[str], groups: Sequence[str]) -> list[str]:
-    """Return the command line as Hydra should see it; `groups` are the config groups there are."""
+given: list[str] = []
+"""The command line as it was given, for the records."""
+
+
+def translate(arguments: Sequence[str], conf: Sequence[Path]) -> list[str]:
+    """Return the command line as Hydra should see it; `conf` are the folders with config groups. Remembers it as given.
+
+    Raises ConfigError for a group that is set to null.
+    """
+    given[:] = arguments
+    groups = [group for folder in conf for group in groups_in(folder)]
     multirun = any(argument in ("-m", "--multirun") for argument in arguments)
     options, overrides = _apart(arguments)
     return [*options, *(_translate(override, groups, multirun) for override in overrides)]
@@ -32,17 +44,25 @@ def translate(arguments: Sequence[str], groups: Sequence[str]) -> list[str]:
 
 def _apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Options first: Hydra's parser stops reading overrides at an option that stands between them."""
-    options, overrides = [], []
+    options, overrides, last = [], [], []
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
-        if not argument.startswith("-"):
+        if argument in ("-i", "--info"):  # its value may be missing, so it would take the override behind it for one
+            last = [argument, *([rest.pop(0)] if rest and "=" not in rest[0] else [])]
+        elif not argument.startswith("-"):
             overrides.append(argument)
-            continue
-        options.append(argument)
-        if argument in VALUED and rest:
-            options.append(rest.pop(0))
-    return options, overrides
+        else:
+            options += [argument, *([rest.pop(0)] if argument in VALUED and rest else [])]
+    return options, [*overrides, *last]
+
+
+def config_dirs(arguments: Sequence[str]) -> list[Path]:
+    """Return the folders that `--config-dir` adds to conf/."""
+    named = itertools.pairwise(arguments)
+    apart = [value for option, value in named if option in ("-cd", "--config-dir")]
+    joined = [a.partition("=")[2] for a in arguments if a.startswith(("--config-dir=", "-cd="))]
+    return [Path(folder).absolute() for folder in (*apart, *joined)]
 
 
 def groups_in(conf: Path) -> list[str]:
@@ -59,11 +79,21 @@ def _translate(argument: str, groups: Sequence[str], multirun: bool) -> str:
     if match is None or argument.startswith("-"):
         return argument
     sign, key, value = match["sign"], ALIASES.get(match["key"], match["key"]), match["value"]
+    if key in groups and "null" in re.split(r"[,()\s]+", value):
+        raise ConfigError(f"{key}={value}: a group needs an option, not null; leave {key}= out{_baseline(key)}")
     if not sign and (key in TEXT_KEYS or key in groups):
         value = keep_text(value)
-    elif multirun and not sign and key.split(".")[0] in LEAVES and "." in key and value and not _is_sweep(value):
+    elif multirun and not sign and _is_leaf_value(key, value):
         value = f"choice({value})"
     return f"{sign}{key}={value}"
+
+
+def _is_leaf_value(key: str, value: str) -> bool:
+    return "." in key and key.split(".", maxsplit=1)[0] in LEAVES and value not in ("", "null") and not _is_sweep(value)
+
+
+def _baseline(key: str) -> str:
+    return ", or name the arm that changes nothing: ablation=baseline" if key == "ablation" else ""
 
 
 def keep_text(value: str) -> str:

@@ -12,7 +12,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ablate.config.arguments import ALIASES, groups_in
+from ablate.config.arguments import ALIASES, config_dirs, given, groups_in
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.register import config_dir
 
@@ -29,7 +29,9 @@ def explain(error: BaseException, overrides: Sequence[str]) -> str:
         return _grammar(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _missing_option(str(error.missing_cfg_file), error.options or [])
-    if match := re.search(r"Sweep parameters '(.+?)' requires --multirun", text):
+    if match := re.search(
+        r"(?:Sweep parameters|Ambiguous value for argument) '(.+?)'( requires --multirun|\s+1\.)", text
+    ):
         return f"{match[1]}: several values need -m: {COMMAND} -m {shlex.join(overrides)}"
     if match := re.search(r"Could not override '([^']+)'\.?\s*(No match in the defaults list)?", text):
         return _unknown_key(match[1], overrides, error)
@@ -51,6 +53,8 @@ def _grammar(error: OverrideParseException) -> str:
 
 def _missing_option(path: str, options: Sequence[str]) -> str:
     group, _, option = path.rpartition("/")
+    if not group:
+        return f"{option}: no such config; leave out --config-name"
     return f"{group}={option}: no such option; {nearest(option, options)}" + (
         f" (options: {', '.join(options)})" if options else ""
     )
@@ -58,7 +62,7 @@ def _missing_option(path: str, options: Sequence[str]) -> str:
 
 def _unknown_key(key: str, overrides: Sequence[str], error: BaseException) -> str:
     given = next((o for o in overrides if o.lstrip("+~").partition("=")[0] == key), key)
-    groups = [*groups_in(config_dir()), *ALIASES]
+    groups = [*(group for folder in (config_dir(), *config_dirs(given)) for group in groups_in(folder)), *ALIASES]
     if "/" in key:
         return f"{given}: no such group; {nearest(key, groups)}"
     known = known_keys(overrides, key)
@@ -113,9 +117,15 @@ def compose_cell(overrides: Sequence[str]) -> DictConfig:
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(config_dir()), version_base="1.3"):
-            return compose("config", list(overrides), return_hydra_config=True)
+            return compose("config", [*_search_path(), *overrides], return_hydra_config=True)
     finally:
         GlobalHydra.instance().hydra, HydraConfig.instance().cfg = before, settings
+
+
+def _search_path() -> list[str]:
+    """The override that finds the user's own --config-dir too."""
+    folders = [f'"file://{folder}"' for folder in config_dirs(given)]
+    return [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
 
 
 def check_hydra_keys(overrides: Sequence[str]) -> None:

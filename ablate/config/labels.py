@@ -15,10 +15,15 @@ def factors_of(overrides: Iterable[str]) -> dict[str, Any]:
     """Return {key: value} of the overrides that make a cell what it is (not its seed, not where or how it runs)."""
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     return {
-        override.key_or_group: None if override.is_delete() else plain_value(override.value())
+        override.key_or_group: "null" if override.is_delete() else _level(override.value())
         for override in parsed
         if override.key_or_group.split(".")[0].split("/")[0] not in NOT_FACTORS
     }
+
+
+def _level(value: Any) -> Any:
+    """A level that is null is the text `null`: None is kept for a factor that does not apply."""
+    return "null" if value is None else plain_value(value)
 
 
 def plain_value(value: Any) -> Any:

@@ -4,6 +4,7 @@ Three layers: the typed sections' values, every `_target_` node against its cons
 in which the constructors judge their own values (task for real, model without memory, optimiser over one stand-in).
 """
 
+import errno
 import os
 import re
 import tempfile
@@ -99,20 +100,22 @@ def _judge(leaf: str, node: Mapping[str, Any], make: Callable[[], Any]) -> Any:
     """Run a constructor; its complaint becomes ours, in one line and with the leaf named."""
     try:
         return make()
-    except (InstantiationException, ValueError, TypeError) as error:
+    except Exception as error:  # whatever a constructor of another library raises, it is about these values
         cause: BaseException = error
         while isinstance(cause, InstantiationException) and cause.__cause__ is not None:
             cause = cause.__cause__
-        text = " ".join(str(cause).split())
+        text = " ".join(str(cause).split()) or type(cause).__name__
         raise ConfigError(text if "=" in text.split(":")[0] else f"{leaf}: {text}{_given(node)}") from error
 
 
 def check_writable(folder: Path) -> None:
     """Check that `folder` can be made and written, without leaving anything behind; raises ConfigError."""
-    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
-    if not existing.is_dir():
-        raise ConfigError(f"{folder}: cannot be made, {existing} is a file")
     try:
+        existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+        if not existing.is_dir():
+            raise ConfigError(f"{folder}: cannot be made, {existing} is a file")
+        if max(len(os.fsencode(part)) for part in folder.parts) > os.pathconf(existing, "PC_NAME_MAX"):
+            raise OSError(errno.ENAMETOOLONG, "a name in it is too long")
         if not os.access(existing, os.W_OK | os.X_OK):
             raise PermissionError(f"no permission to write in {existing}")
         with tempfile.TemporaryDirectory(dir=existing, prefix=".ablate-check-"):

@@ -32,7 +32,7 @@ def check_node(path: str, node: Any) -> None:
     _check_names(path, node, given, parameters)
     if _is_ours(parameters):
         _check_complete(path, node, given, parameters)
-        _check_types(path, target, given)
+        _check_types(path, node, target, given)
     else:
         _check_numbers(path, given, parameters)
 
@@ -41,7 +41,7 @@ def _check_numbers(path: str, given: Mapping[str, Any], parameters: Mapping[str,
     """A foreign constructor's annotations are not ours to enforce, but text for what defaults to a number is a slip."""
     for key, value in given.items():
         default = parameters[key].default if key in parameters else None
-        if isinstance(default, int | float) and isinstance(value, str):
+        if isinstance(default, int | float) and (value is None or isinstance(value, str)):
             raise ConfigError(f"{path}.{key}={value!r}: must be a number or truth value like its default {default}")
 
 
@@ -52,6 +52,8 @@ def locate(path: str, target: Any) -> Callable[..., Any]:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{path}._target_={target}: cannot be imported ({error})") from error
+    if not callable(found):
+        raise ConfigError(f"{path}._target_={target}: is no class or function but {found!r}")
     return typing.cast(Callable[..., Any], found)
 
 
@@ -79,8 +81,11 @@ def _check_complete(
             raise ConfigError(f"{path}.{name}: missing; {_short(node)} needs it in its YAML")
 
 
-def _check_types(path: str, target: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    hints = _hints(target)
+def _check_types(path: str, node: Mapping[str, Any], target: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    try:
+        hints = _hints(target)
+    except NameError as error:
+        raise ConfigError(f"{path}: the annotations of {_short(node)} cannot be read ({error}); import it") from error
     for key, value in given.items():
         if key not in hints or (isinstance(value, Mapping) and "_target_" in value):
             continue

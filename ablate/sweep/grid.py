@@ -28,6 +28,9 @@ from ablate.sweep.progress import Display
 from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
 
 FAILED, INTERRUPTED = 1, 130
+MOST_ATTEMPTS = 3
+"""How often a job is handed over that comes back without having begun (another process had the run, and died)."""
+
 LOST = {"type": "ProcessDied", "message": "the process ended without a record: killed, or out of memory"}
 
 
@@ -57,6 +60,7 @@ class Sweep:
         self.watcher = Watcher()
         self.stop_file = plan.study.stop_file(plan.sweep.id)
         self.tried: set[RunFolder] = set()
+        self.attempts: Counter[RunFolder] = Counter()
         self.errors: dict[RunFolder, str] = {}
         self.stopped = False
         self.number = 0
@@ -163,9 +167,9 @@ class Sweep:
 
     def _job(self, run: PlannedRun) -> list[str]:
         """Return a run's overrides; the study's absolute path, since a worker may work in another folder."""
+        job = [*run.cell.overrides, f"seed={run.seed}", f"runtime.sweep_id={self.plan.sweep.id}"]
         study = str(self.plan.study.path.absolute()).replace("\\", "\\\\").replace('"', '\\"')
-        own = [f"seed={run.seed}", f"runtime.sweep_id={self.plan.sweep.id}", f'hydra.sweep.dir="{study}"']
-        return [*run.cell.overrides, *own]
+        return job if "$" in study else [*job, f'hydra.sweep.dir="{study}"']  # Hydra would take $ for a reference
 
     def _note_errors(self, batch: Sequence[PlannedRun], returned: Sequence[JobReturn]) -> None:
         """Keep the exceptions of jobs that could not even write a record; the others' errors are in their records."""
@@ -176,31 +180,31 @@ class Sweep:
     def _after(self, batch: Sequence[PlannedRun], broken: Exception | None) -> list[PlannedRun]:
         suspects = []
         for run in batch:
-            record = self._record(run)
+            state = self.watcher.state(run.folder)
+            record = state.record
             begun = record is not None and record.sweep == self.plan.sweep.id
-            died = begun and record is not None and record.status is Status.running
-            if died and self.watcher.state(run.folder).status != "running":
+            if begun and record is not None and record.status is Status.running and state.status != "running":
                 if broken is not None and len(batch) > 1:
                     suspects.append(run)
                     continue
                 self._close(run, record)
-            if begun or (broken is None and not self.stopped):
+            self.attempts[run.folder] += 1
+            if begun or run.folder in self.errors or self.attempts[run.folder] >= MOST_ATTEMPTS:
                 self.tried.add(run.folder)
         if broken is not None and not suspects and not any(run.folder in self.tried for run in batch):
-            raise ConfigError(
-                f"the launcher failed before any run began: {type(broken).__name__}: {broken}"
-            ) from broken
+            raise ConfigError(f"no run began, the launcher failed: {type(broken).__name__}: {broken}") from broken
         return suspects
 
-    def _close(self, run: PlannedRun, record: RunRecord | None) -> None:
+    def _close(self, run: PlannedRun, record: RunRecord) -> None:
         """Write the record that a dead process could not write."""
-        if record is None:
-            return
         record.status = Status.interrupted if self.stopped else Status.failed
         record.error = None if self.stopped else dict(LOST)
         record.ended = datetime.now(UTC).isoformat(timespec="microseconds")
+        record.take_cost(run.folder.last_metrics())
         run.folder.write(record)
         if not self.stopped:
+            if self.plan.config.sweep.fail_fast:
+                self.stop_file.touch()
             with run.folder.log.open("a", encoding="utf-8") as log:
                 log.write(f"{record.ended} {LOST['type']}: {LOST['message']}\n")
 

@@ -5,11 +5,11 @@ Two combinations with one identity are one cell: a factor that a cell has no use
 null there.
 """
 
+import copy
 import hashlib
 import itertools
 import os
 import shlex
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from omegaconf import DictConfig
 
 from ablate import provenance
 from ablate.config import ablation, preflight
-from ablate.config.arguments import TEXT_KEYS, groups_in, keep_text
+from ablate.config.arguments import TEXT_KEYS, config_dirs, given, groups_in, keep_text
 from ablate.config.errors import ConfigError
 from ablate.config.explain import EXPECTED, explain
 from ablate.config.identity import cell_folder, cell_identity
@@ -63,7 +63,7 @@ def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]
     cells = list(_compose_all(loader, config, expanded))
     studies = sorted({cell.study for cell in cells})
     if len(studies) > 1:
-        names = ", ".join(study.name for study in studies)
+        names = ", ".join(map(str, studies))
         raise ConfigError(f"study: these runs belong to several studies ({names}); name one with study=NAME")
     preflight.check_writable(studies[0])
     merged = _merge([cell.planned for cell in cells], expanded.factors)
@@ -74,7 +74,7 @@ def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]
 def expand(loader: ConfigLoader | None, arguments: Sequence[str]) -> Expanded:
     """Take a sweep's arguments apart; the last of two values for one key stands."""
     overrides = OverridesParser.create(config_loader=loader).parse_overrides(list(arguments))
-    levels = {override.get_key_element(): _levels(override) for override in overrides}
+    levels = {str(override.key_or_group): _levels(override) for override in overrides}
     seeds = [_seed(level) for level in levels.pop("seed", ["seed=0"])]
     repeated = sorted({seed for seed in seeds if seeds.count(seed) > 1})
     if repeated:
@@ -92,14 +92,15 @@ def _levels(override: Override) -> list[str]:
         raise ConfigError(
             f"{override.input_line}: a grid needs values, not an interval; use choice(...) or hydra/sweeper=optuna"
         )
-    levels = [f"{key}={_level(key, value)}" for value in override.sweep_string_iterator()]
+    levels = [f"{key}={_level(str(override.key_or_group), value)}" for value in override.sweep_string_iterator()]
     if not levels:
         raise ConfigError(f"{override.input_line}: no value in it")
     return levels
 
 
 def _level(key: str, value: str) -> str:
-    return keep_text(value) if key in TEXT_KEYS or key in groups_in(config_dir()) else value
+    groups = [group for folder in (config_dir(), *config_dirs(given)) for group in groups_in(folder)]
+    return keep_text(value) if key in TEXT_KEYS or key in groups else value
 
 
 def _seed(level: str) -> int:
@@ -134,6 +135,7 @@ def _compose(
         raise ConfigError(explain(error, overrides)) from error
     typed = to_run_config(composed)
     preflight.check(typed)
+    _check_folder(composed, values, seed)
     ablation.check(composed, overrides, values)
     swept = {key: value for key, value in factors_of(overrides).items() if key in factors}
     shown = swept or {key: value for key, value in factors_of(overrides).items() if key == "attention"}
@@ -145,6 +147,22 @@ def _compose(
         overrides=overrides,
     )
     return _Cell(planned, typed, Path(str(composed.hydra.sweep.dir)), provenance.source_fingerprint(values))
+
+
+def _check_folder(composed: DictConfig, values: Mapping[str, Any], seed: int) -> None:
+    """Refuse what would tear a cell apart: a folder of the user's own making, or a config that hangs on the seed."""
+    if composed.hydra.sweep.subdir != f"runs/{cell_folder(values)}/seed={seed}":
+        raise ConfigError(
+            "hydra.sweep.subdir: is made from the run's identity, so that a run is found again; leave it out"
+        )
+    if composed.runtime.sweep_id is not None:
+        raise ConfigError(f"runtime.sweep_id={composed.runtime.sweep_id}: is set by a sweep for its runs, leave it out")
+    composed = copy.deepcopy(composed)
+    composed.seed = seed + 1
+    if cell_identity(plain(composed)) != cell_identity(values):
+        raise ConfigError(
+            "seed: another key refers to it, so every seed would be a cell of its own; use seeds.* instead"
+        )
 
 
 def _choice(config: DictConfig, group: str) -> str:
@@ -180,7 +198,7 @@ def _sweep(
     return SweepPlan(
         id=f"{created:%Y%m%dT%H%M%S}-{hashlib.sha256(unique).hexdigest()[:8]}",
         created=created.isoformat(timespec="seconds"),
-        command=command_line(sys.argv[1:]),
+        command=command_line(),
         study=cells[0].config.study,
         cells=merged,
         seeds=expanded.seeds,
@@ -191,9 +209,9 @@ def _sweep(
     )
 
 
-def command_line(arguments: Sequence[str]) -> str:
-    """Return the command as one would paste it."""
-    return shlex.join(["python", "-m", "ablate.run", *arguments])
+def command_line() -> str:
+    """Return this process's command as one would paste it."""
+    return shlex.join(["python", "-m", "ablate.run", *given])
 
 
 def factors_of_record(plan: SweepPlan, cell: str) -> tuple[str, Mapping[str, Any]]:

@@ -3,16 +3,11 @@
 Imports neither torch nor Hydra: `ablate.status` answers at once.
 """
 
-import json
-import os
 from typing import NamedTuple
 
 from ablate import locks
 from ablate.records import PlannedCell, RunFolder, RunRecord, Status, StudyFolder, SweepPlan
 from ablate.resume import read_or_none
-
-TAIL = 4096
-"""Bytes read from the end of metrics.jsonl to find its last record."""
 
 
 class PlannedRun(NamedTuple):
@@ -64,21 +59,9 @@ class Watcher:
 
 
 def last_step(folder: RunFolder) -> tuple[int, float | None]:
-    """Return the last logged step and its loss, from the end of metrics.jsonl; (0, None) before the first."""
-    try:
-        with folder.metrics.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - TAIL))
-            lines = file.read().split(b"\n")
-    except OSError:
-        return 0, None
-    for line in reversed(lines):
-        try:
-            record = json.loads(line)
-            return int(record["step"]), record.get("loss")
-        except (ValueError, KeyError, TypeError):
-            continue
-    return 0, None
+    """Return the last logged step and its loss; (0, None) before the first."""
+    record = folder.last_metrics()
+    return int(record.get("step", 0)), record.get("loss")
 
 
 def duration(seconds: float) -> str:

@@ -88,7 +88,7 @@ def test_one_run_refuses_before_anything_is_written(cli, arguments, message):
         (["seed=1,1"], r"seed=1: given more than once"),
         (["optimizer.lr=interval(0.1,0.2)"], r"a grid needs values"),
         (["hydra.launcher.n_job=2"], r"hydra\.launcher\.n_job: no such key; did you mean hydra\.launcher\.n_jobs"),
-        (["study=x,y"], r"study: these runs belong to several studies \(x, y\)"),
+        (["study=x,y"], r"study: these runs belong to several studies \(multirun/x, multirun/y\)"),
     ],
 )
 def test_a_sweep_refuses_before_the_first_job(cli, arguments, message):
