@@ -49,7 +49,7 @@ class TrainingConfig:
 
     steps: int = 1000
     batch_size: int = 16
-    eval_every: int = 200
+    eval_every: int = 250
     log_every: int = 10
     grad_clip: float | None = 1.0
     precision: Precision = Precision.float32

@@ -4,6 +4,7 @@ The launcher (a pool, a cluster, this process) only carries jobs; what became of
 """
 
 import contextlib
+import importlib
 import signal
 import sys
 import threading
@@ -113,6 +114,7 @@ class Sweep:
         self.plan.study.write_sweep(self.plan.sweep)
         started = time.monotonic()
         if self.todo:
+            threading.Thread(target=_load_analysis, daemon=True, name="load the analysis").start()
             with (
                 self._interruptible(),
                 Display(self.todo, len(self.runs), self.console, self.plan.config.runtime.progress) as display,
@@ -188,7 +190,7 @@ class Sweep:
                     suspects.append(run)
                     continue
                 self._close(run, record)
-            self.attempts[run.folder] += 1
+            self.attempts[run.folder] += broken is None
             if begun or run.folder in self.errors or self.attempts[run.folder] >= MOST_ATTEMPTS:
                 self.tried.add(run.folder)
         if broken is not None and not suspects and not any(run.folder in self.tried for run in batch):
@@ -265,6 +267,12 @@ class Sweep:
                     highlight=False,
                     soft_wrap=True,
                 )
+
+
+def _load_analysis() -> None:
+    """Import what the table at the end needs while the runs train: a second that nobody then waits for."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("analysis.comparison")
 
 
 def _escape(text: str) -> str:

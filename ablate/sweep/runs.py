@@ -24,8 +24,16 @@ class PlannedRun(NamedTuple):
 
 
 def planned_runs(study: StudyFolder, plan: SweepPlan) -> list[PlannedRun]:
-    """Return all runs, seed by seed, so that a sweep stopped early is balanced."""
-    return [PlannedRun(cell, seed, study.run(cell.folder, seed)) for seed in plan.seeds for cell in plan.cells]
+    """Return all runs, seed by seed, so that a sweep stopped early is balanced.
+
+    Every other seed goes through the cells backwards: with as many processes as cells, each process else trains one
+    variant only, and those with the quick one end up waiting for those with the slow one.
+    """
+    return [
+        PlannedRun(cell, seed, study.run(cell.folder, seed))
+        for turn, seed in enumerate(plan.seeds)
+        for cell in plan.cells[:: 1 if turn % 2 == 0 else -1]
+    ]
 
 
 class State(NamedTuple):

@@ -51,7 +51,7 @@ def test_jobs_go_seed_by_seed_so_a_stopped_sweep_is_balanced(sweep, in_tmp):
     sweep("attention=rope,none", "seed=range(2)")
     records = [folder.read() for folder in StudyFolder(in_tmp / STUDY).runs()]
     order = [(r.label, r.seed) for r in sorted(records, key=lambda r: r.started)]
-    assert order == [("rope", 0), ("none", 0), ("rope", 1), ("none", 1)]
+    assert order == [("rope", 0), ("none", 0), ("none", 1), ("rope", 1)]
 
 
 def test_the_same_command_again_trains_nothing_and_an_extended_one_only_what_is_new(sweep, in_tmp):
