@@ -57,9 +57,9 @@ def trial_optimizer(node: dict[str, Any]) -> Any:
     return instantiate(node, _convert_="all")([nn.Parameter(torch.zeros(1))])
 
 
-def trial_schedule(optimizer: dict[str, Any], node: dict[str, Any]) -> Any:
-    """Build the schedule over a stand-in optimiser, to let its constructor judge the values."""
-    return instantiate(node, _convert_="all")(trial_optimizer(optimizer))
+def trial_schedule(node: dict[str, Any], optimizer: Any) -> Any:
+    """Build the schedule over that optimiser, to let its constructor judge the values."""
+    return instantiate(node, _convert_="all")(optimizer)
 
 
 def choose_device(wanted: Device, number: int = 0) -> torch.device:

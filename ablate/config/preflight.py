@@ -83,8 +83,8 @@ def _check_least(config: RunConfig, key: str, least: int) -> None:
 def _trial(config: RunConfig) -> None:
     task = _judge("task", config.task, lambda: build.trial_task(config.task))
     _judge("model", config.model, lambda: build.trial_model(config.model, len(task.alphabet)))
-    _judge("optimizer", config.optimizer, lambda: build.trial_optimizer(config.optimizer))
-    _judge("schedule", config.schedule, lambda: build.trial_schedule(config.optimizer, config.schedule))
+    optimizer = _judge("optimizer", config.optimizer, lambda: build.trial_optimizer(config.optimizer))
+    _judge("schedule", config.schedule, lambda: build.trial_schedule(config.schedule, optimizer))
     try:
         build.choose_device(config.runtime.device)
     except ValueError as error:

@@ -5,15 +5,13 @@ Two combinations with one identity are one cell: a factor that a cell has no use
 null there.
 """
 
-import copy
 import hashlib
 import itertools
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.config_loader import ConfigLoader
@@ -22,15 +20,14 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
 from ablate import provenance
-from ablate.config import ablation, preflight
+from ablate.config import preflight
 from ablate.config.arguments import TEXT_KEYS, config_dirs, given, groups_in, keep_text
 from ablate.config.errors import ConfigError
-from ablate.config.explain import EXPECTED, explain
-from ablate.config.identity import cell_folder, cell_identity
-from ablate.config.labels import factors_of, label_of
-from ablate.config.register import config_dir, plain, to_run_config
+from ablate.config.labels import label_of
+from ablate.config.register import config_dir
 from ablate.config.schema import RunConfig
 from ablate.records import PlannedCell, StudyFolder, SweepPlan, canonical_json
+from ablate.sweep.cells import Cell, Composer
 
 
 class Expanded(NamedTuple):
@@ -50,17 +47,10 @@ class Plan(NamedTuple):
     sources: dict[str, str]
 
 
-class _Cell(NamedTuple):
-    planned: PlannedCell
-    config: RunConfig
-    study: Path
-    source: str
-
-
 def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]) -> Plan:
     """Expand, compose and check; raises ConfigError in one line per distinct fault, before anything is written."""
     expanded = expand(loader, arguments)
-    cells = list(_compose_all(loader, config, expanded))
+    cells = _compose_all(loader, config, expanded)
     studies = sorted({cell.study for cell in cells})
     if len(studies) > 1:
         names = ", ".join(map(str, studies))
@@ -112,61 +102,19 @@ def _seed(level: str) -> int:
     return int(value)
 
 
-def _compose_all(loader: ConfigLoader, config: DictConfig, expanded: Expanded) -> Iterator[_Cell]:
+def _compose_all(loader: ConfigLoader, config: DictConfig, expanded: Expanded) -> list[Cell]:
+    """Compose and check every combination; raises ConfigError with one line per distinct fault."""
+    composer = Composer(loader, config, expanded.seeds[0])
     faults: dict[str, None] = {}
     cells = []
     for overrides in expanded.combinations:
         try:
-            cells.append(_compose(loader, config, overrides, expanded.seeds[0], expanded.factors))
+            cells.append(composer.cell(overrides, expanded.factors))
         except ConfigError as error:
             faults.setdefault(str(error))
     if faults:
         raise ConfigError("\n".join(faults))
-    return iter(cells)
-
-
-def _compose(
-    loader: ConfigLoader, master: DictConfig, overrides: list[str], seed: int, factors: Sequence[str]
-) -> _Cell:
-    try:
-        composed = loader.load_sweep_config(master, [*overrides, f"seed={seed}"])
-        values = plain(composed)
-    except (*EXPECTED, ValueError) as error:
-        raise ConfigError(explain(error, overrides)) from error
-    typed = to_run_config(composed)
-    preflight.check(typed)
-    _check_folder(composed, values, seed)
-    ablation.check(composed, overrides, values)
-    swept = {key: value for key, value in factors_of(overrides).items() if key in factors}
-    shown = swept or {key: value for key, value in factors_of(overrides).items() if key == "attention"}
-    planned = PlannedCell(
-        cell=cell_identity(values),
-        label=label_of(shown) if shown else _choice(composed, "attention"),
-        factors=swept,
-        folder=cell_folder(values),
-        overrides=overrides,
-    )
-    return _Cell(planned, typed, Path(str(composed.hydra.sweep.dir)), provenance.source_fingerprint(values))
-
-
-def _check_folder(composed: DictConfig, values: Mapping[str, Any], seed: int) -> None:
-    """Refuse what would tear a cell apart: a folder of the user's own making, or a config that hangs on the seed."""
-    if composed.hydra.sweep.subdir != f"runs/{cell_folder(values)}/seed={seed}":
-        raise ConfigError(
-            "hydra.sweep.subdir: is made from the run's identity, so that a run is found again; leave it out"
-        )
-    if composed.runtime.sweep_id is not None:
-        raise ConfigError(f"runtime.sweep_id={composed.runtime.sweep_id}: is set by a sweep for its runs, leave it out")
-    composed = copy.deepcopy(composed)
-    composed.seed = seed + 1
-    if cell_identity(plain(composed)) != cell_identity(values):
-        raise ConfigError(
-            "seed: another key refers to it, so every seed would be a cell of its own; use seeds.* instead"
-        )
-
-
-def _choice(config: DictConfig, group: str) -> str:
-    return str(config.hydra.runtime.choices.get(group, "default"))
+    return cells
 
 
 def _merge(cells: Sequence[PlannedCell], factors: Sequence[str]) -> list[PlannedCell]:
@@ -187,9 +135,7 @@ def _joined(group: Sequence[PlannedCell], factors: Sequence[str]) -> PlannedCell
     return PlannedCell(cell=first.cell, label=label, factors=joined, folder=first.folder, overrides=first.overrides)
 
 
-def _sweep(
-    merged: list[PlannedCell], expanded: Expanded, cells: Sequence[_Cell], arguments: Sequence[str]
-) -> SweepPlan:
+def _sweep(merged: list[PlannedCell], expanded: Expanded, cells: Sequence[Cell], arguments: Sequence[str]) -> SweepPlan:
     created = datetime.now(UTC)
     notes = [cells[0].config.runtime.note] if cells[0].config.runtime.note else []
     if len(merged) < len(cells):

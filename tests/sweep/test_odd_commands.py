@@ -185,9 +185,12 @@ def test_the_recorded_command_is_the_one_that_was_given(sweep):
     assert not any("choice(" in r.command for r in records())
 
 
-def test_info_works_behind_overrides(cli):
-    assert cli("attention=roper", "--info", "defaults").code == 0
-    assert cli("attention=roper", "--info").code == 0
+@pytest.mark.parametrize("info", [["--info"], ["--info", "defaults"]])
+def test_info_works_behind_overrides(spawn, info):
+    process = spawn("attention=roper", *info)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "attention/roper" in out
 
 
 def test_several_options_without_m_get_the_corrected_command(cli):
