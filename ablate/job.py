@@ -22,8 +22,9 @@ from ablate.config.build import build, choose_device
 from ablate.config.errors import ConfigError
 from ablate.config.identity import cell_identity
 from ablate.config.schema import RunConfig
+from ablate.jsonfiles import write_atomic
 from ablate.memory import PeakMemory
-from ablate.records import RunFolder, RunRecord, Status, write_atomic
+from ablate.records import RunFolder, RunRecord, Status
 from ablate.resume import Action, decide, read_or_none
 from ablate.stop import StopRequest
 from ablate.training.trainer import Outcome, train

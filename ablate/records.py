@@ -13,18 +13,19 @@
       sweeps/<time>-<hash>.json         SweepPlan
 
 Files are written under a temporary name, flushed to disk and renamed, so a reader sees the old file or the new one.
-JSON is strict: a number that is not finite is written as null. Imports the standard library only, so the analysis can
-read a study on a machine without torch.
+JSON is strict: a number that is not finite is written as null (`ablate.jsonfiles`).
+Imports the standard library only beside it, so the analysis can read a study on a machine without torch.
 """
 
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
+
+from ablate.jsonfiles import RecordError, read_json, strict, write_atomic, write_json
 
 
 class Status(StrEnum):
@@ -45,10 +46,6 @@ class Status(StrEnum):
 
 TAIL = 8192
 """Bytes read from the end of metrics.jsonl to find its last record."""
-
-
-class RecordError(ValueError):
-    """A file of a run or sweep that cannot be read; the message names the file and what is wrong with it."""
 
 
 @dataclass(kw_only=True)
@@ -140,60 +137,6 @@ class SweepPlan:
         return cls(**values)
 
 
-def canonical_json(value: Any) -> str:
-    """One text for one value: sorted keys, no spaces, and 1.0 written as 1, so that 1 and 1.0 are one value."""
-    return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def _canonical(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _canonical(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_canonical(item) for item in value]
-    if isinstance(value, float) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            return str(value)
-        return int(value) if value.is_integer() else value
-    return value
-
-
-def _strict(value: Any) -> Any:
-    """Replace numbers that JSON cannot hold by null."""
-    if isinstance(value, Mapping):
-        return {str(key): _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def write_atomic(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` so that a crash at any moment leaves the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write strict, indented JSON atomically."""
-    text = json.dumps(_strict(value), indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomic(path, (text + "\n").encode())
-
-
-def read_json(path: Path) -> Any:
-    """Parse one JSON file; raises RecordError naming the file when it is truncated or not JSON."""
-    try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
-        raise RecordError(f"{path}: not valid JSON ({error}); the file is damaged or was cut short") from error
-
-
 @dataclass(frozen=True)
 class RunFolder:
     """The files of one run."""
@@ -262,7 +205,7 @@ class RunFolder:
 
     def append_metrics(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records (`step`, `tokens`, `seconds`, `split`, values) to metrics.jsonl, one line each."""
-        lines = "".join(json.dumps(_strict(record), allow_nan=False) + "\n" for record in records)
+        lines = "".join(json.dumps(strict(record), allow_nan=False) + "\n" for record in records)
         with self.metrics.open("a", encoding="utf-8") as file:
             file.write(lines)
 

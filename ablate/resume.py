@@ -14,7 +14,8 @@ same folder. `restart` moves the old result to previous/ first. Imports the stan
 from enum import StrEnum
 
 from ablate.config.schema import Rerun
-from ablate.records import RecordError, RunFolder, RunRecord
+from ablate.jsonfiles import RecordError
+from ablate.records import RunFolder, RunRecord
 
 
 class Action(StrEnum):

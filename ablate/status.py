@@ -20,7 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ablate.config.errors import nearest, refuse
-from ablate.records import RecordError, StudyFolder, SweepPlan
+from ablate.jsonfiles import RecordError
+from ablate.records import StudyFolder, SweepPlan
 from ablate.sweep.runs import Watcher, last_step, planned_runs
 
 ORDER = ("finished", "running", "waiting", "interrupted", "diverged", "failed", "pruned", "damaged")

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from ablate.records import RunFolder, canonical_json
+from ablate.jsonfiles import canonical_json
+from ablate.records import RunFolder
 from analysis.formatting import factor_value
 
 LEFT_OUT = ("seed", "runtime", "sweep", "study", "rope_percentage")

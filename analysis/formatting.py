@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ablate.records import canonical_json
+from ablate.jsonfiles import canonical_json
 
 DASH = "–"
 """A factor that a variant does not have."""

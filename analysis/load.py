@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ablate.records import RecordError, RunFolder, RunRecord, Status, StudyFolder, SweepPlan
+from ablate.jsonfiles import RecordError
+from ablate.records import RunFolder, RunRecord, Status, StudyFolder, SweepPlan
 from analysis import configs
 from analysis.study import LoadedRun, Look, Replaced, Study, StudyError, Variant
 

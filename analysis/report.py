@@ -19,7 +19,8 @@ import jinja2
 from markupsafe import Markup
 from rich.console import Console
 
-from ablate.records import StudyFolder, write_atomic
+from ablate.jsonfiles import write_atomic
+from ablate.records import StudyFolder
 from analysis import commands
 from analysis.comparison import compare
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table

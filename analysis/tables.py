@@ -15,7 +15,7 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ablate.records import canonical_json
+from ablate.jsonfiles import canonical_json
 
 Align = Literal["left", "right"]
 

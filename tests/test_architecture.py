@@ -85,23 +85,24 @@ def test_training_knows_no_task_and_no_model_by_name():
         assert not any(name.startswith("ablate.sweep") for name in IMPORTS[module]), module
 
 
-@pytest.mark.parametrize("module", ["ablate.records", "ablate.locks"])
+@pytest.mark.parametrize("module", ["ablate.records", "ablate.locks", "ablate.jsonfiles"])
 def test_records_and_locks_import_the_standard_library_only(module):
-    assert {name.split(".")[0] for name in IMPORTS[module]} <= set(sys.stdlib_module_names)
+    outside = {name for name in IMPORTS[module] if name.split(".")[0] not in sys.stdlib_module_names}
+    assert all(name.startswith("ablate.jsonfiles") for name in outside)
 
 
 def test_identity_imports_the_standard_library_and_records_only():
     assert {name.split(".")[0] for name in IMPORTS["ablate.config.identity"]} <= {*sys.stdlib_module_names, "ablate"}
-    assert {n for n in IMPORTS["ablate.config.identity"] if n.startswith("ablate")} <= {
-        "ablate.records",
-        "ablate.records.canonical_json",
+    assert {n for n in IMPORTS["ablate.config.identity"] if n.startswith("ablate")} == {
+        "ablate.jsonfiles",
+        "ablate.jsonfiles.canonical_json",
     }
 
 
 def test_the_analysis_takes_records_from_ablate_and_nothing_else():
     for module in inside("analysis"):
         own = {name for name in IMPORTS[module] if name.startswith("ablate")}
-        assert all(name.startswith("ablate.records") for name in own), (module, own)
+        assert all(name.startswith(("ablate.records", "ablate.jsonfiles")) for name in own), (module, own)
 
 
 def test_nothing_imports_the_entry_point():

@@ -7,17 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablate.records import (
-    PlannedCell,
-    RecordError,
-    RunFolder,
-    RunRecord,
-    Status,
-    StudyFolder,
-    SweepPlan,
-    canonical_json,
-    write_json,
-)
+from ablate.jsonfiles import RecordError, canonical_json, write_json
+from ablate.records import PlannedCell, RunFolder, RunRecord, Status, StudyFolder, SweepPlan
 
 JSON_VALUES = st.recursive(
     st.none()

@@ -14,7 +14,7 @@ from ablate.config.errors import ConfigError
 from ablate.config.explain import compose_cell, flat_keys
 from ablate.config.identity import identity_config
 from ablate.config.register import config_dir, plain
-from ablate.records import canonical_json
+from ablate.jsonfiles import canonical_json
 
 
 def check(config: DictConfig, overrides: Sequence[str], values: Mapping[str, Any]) -> None:

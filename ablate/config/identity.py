@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ablate.records import canonical_json
+from ablate.jsonfiles import canonical_json
 
 OUTSIDE_IDENTITY = ("seed", "study", "runtime", "sweep", "rope_percentage", "hydra")
 """Top-level keys that are no part of a cell's identity; see the module's docstring for each reason."""

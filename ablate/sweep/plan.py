@@ -26,7 +26,8 @@ from ablate.config.errors import ConfigError
 from ablate.config.labels import label_of
 from ablate.config.register import config_dir
 from ablate.config.schema import RunConfig
-from ablate.records import PlannedCell, StudyFolder, SweepPlan, canonical_json
+from ablate.jsonfiles import canonical_json
+from ablate.records import PlannedCell, StudyFolder, SweepPlan
 from ablate.sweep.cells import Cell, Composer
 
 

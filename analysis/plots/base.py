@@ -16,7 +16,7 @@ from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ablate.records import write_atomic
+from ablate.jsonfiles import write_atomic
 from analysis import plots
 from analysis.plots.style import RC
 from analysis.results import Comparison

@@ -101,3 +101,10 @@ def test_completion_offers_options(monkeypatch, cli):
     assert "attention=roper" in cli("-sc", "query=bash").out
     monkeypatch.setenv("COMP_LINE", "ablate training.st")
     assert "training.steps=" in cli("-sc", "query=bash").out
+
+
+def test_every_test_named_for_a_field_report_exists():
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "tests/field_reports/README.md").read_text())
+    assert len(named) > 50
+    for file, name in named:
+        assert f"def {name}(" in (ROOT / file).read_text(), f"{file}::{name}"
