@@ -11,6 +11,11 @@ from typing import NamedTuple
 
 import pytest
 from hydra.core.global_hydra import GlobalHydra
+from hypothesis import settings
+
+# How long an example takes says nothing on a shared machine.
+settings.register_profile("ablate", deadline=None)
+settings.load_profile("ablate")
 
 TINY = (
     "training.steps=6",

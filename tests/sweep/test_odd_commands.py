@@ -18,6 +18,13 @@ def records(study: Path = STUDY):
     return [record for folder in StudyFolder(study).runs() if (record := folder.read())]
 
 
+def wait_for(condition, seconds: float = 90.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
 def refused(result, *words: str) -> None:
     assert result.code == 2, result
     assert "Traceback" not in result.err
@@ -50,9 +57,7 @@ def test_a_level_that_is_null_is_a_level_and_not_a_dash(sweep):
 @pytest.mark.parametrize("launcher", [["hydra/launcher=basic"], ["hydra.launcher.n_jobs=1"]])
 def test_ctrl_c_stops_a_sweep_that_runs_one_by_one(spawn, tiny, launcher):
     process = spawn("-m", *tiny, *launcher, "training.steps=100000", "seed=range(3)", "runtime.checkpoint_every=0")
-    end = time.monotonic() + 60
-    while not list(Path().rglob("metrics.jsonl")) and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_for(lambda: list(Path().rglob("metrics.jsonl")))
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, (out, err)
@@ -61,17 +66,18 @@ def test_ctrl_c_stops_a_sweep_that_runs_one_by_one(spawn, tiny, launcher):
 
 
 def test_a_run_whose_other_owner_dies_is_trained_by_the_sweep_that_waits_for_it(spawn, tiny):
-    slow = [*tiny, "training.steps=2500", "runtime.checkpoint_every=100"]
+    slow = [*tiny, "training.steps=1500", "runtime.checkpoint_every=100"]
     other = spawn(*slow, "seed=1")
-    end = time.monotonic() + 60
-    while not list(Path().rglob("checkpoint.pt")) and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_for(lambda: list(Path().rglob("checkpoint.pt")))
+    os.kill(other.pid, signal.SIGSTOP)  # alive and at it, as far as anybody can tell
     waiting = spawn("-m", *slow, "seed=0,1", "hydra.launcher.n_jobs=1")
+    wait_for(lambda: any(r.seed == 0 and r.status is Status.finished for r in records()))
     time.sleep(1)
+    assert waiting.poll() is None
     os.kill(other.pid, signal.SIGKILL)
     out, err = waiting.communicate(timeout=120)
     assert waiting.returncode == 0, (out, err)
-    assert [r.status for r in records()] == [Status.finished] * 2
+    assert [(r.seed, r.status, r.resumed) for r in records()] == [(0, Status.finished, 0), (1, Status.finished, 1)]
 
 
 @pytest.mark.parametrize(
