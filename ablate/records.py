@@ -113,7 +113,8 @@ class PlannedCell:
 class SweepPlan:
     """The content of a sweep's file: what was asked for, and every look that was taken at the results.
 
-    `looks` holds one entry per table shown: {"time": ..., "finished": number of planned runs with a result}.
+    `looks` holds one entry per table shown: {"time": ..., "finished": number of planned runs that had ended, well or
+    badly}.
     """
 
     id: str

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def print_summary(study: Path, sweep: str, console: "Console") -> None:
-    """Print the comparison and the failures of one sweep ("latest", "all" or an id).
+    """Print the comparison of one sweep ("latest", "all" or an id); the sweep itself lists what failed.
 
     Never raises for what the study holds: without a run that can be compared it says so in one line, because a sweep's
     own outcome must not hang on its summary.
@@ -16,18 +16,11 @@ def print_summary(study: Path, sweep: str, console: "Console") -> None:
     from rich.text import Text  # noqa: PLC0415
 
     from analysis.comparison import compare  # noqa: PLC0415
-    from analysis.design import DEFAULT_METRIC  # noqa: PLC0415
     from analysis.load import load_study  # noqa: PLC0415
     from analysis.study import StudyError  # noqa: PLC0415
-    from analysis.terminal import print_comparison, print_failures  # noqa: PLC0415
+    from analysis.terminal import print_comparison  # noqa: PLC0415
 
     try:
-        loaded = load_study(study, sweep)
+        print_comparison(compare(load_study(study, sweep)), console, failures=False)
     except StudyError as error:
         console.print(Text(f"no comparison: {error}"))
-        return
-    try:
-        print_comparison(compare(loaded), console)
-    except StudyError as error:
-        console.print(Text(f"no comparison: {error}"))
-        print_failures(loaded, DEFAULT_METRIC, console)

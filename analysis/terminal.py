@@ -10,8 +10,8 @@ from analysis.tables import to_terminal
 from analysis.wording import flag_lines, notes, verdict_sentences
 
 
-def print_comparison(comparison: Comparison, console: Console) -> None:
-    """Print the table with its caption, one sentence per variant, flags, failures and notes."""
+def print_comparison(comparison: Comparison, console: Console, *, failures: bool = True) -> None:
+    """Print the table with its caption, one sentence per variant, flags, failures (unless told not to) and notes."""
     table = comparison_table(comparison)
     console.print(to_terminal(table, console.width))
     console.print(Text(table.caption, style="dim"))
@@ -19,7 +19,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         console.print(Text(f"\n{sentence}"))
     for line in flag_lines(comparison):
         console.print(Text(f"note: {line}", style="yellow"))
-    print_failures(comparison.study, comparison.question.metric, console)
+    if failures:
+        print_failures(comparison.study, comparison.question.metric, console)
     for note in notes(comparison.study):
         console.print(Text(f"warning: {note}", style="yellow"))
 

@@ -29,6 +29,8 @@ from ablate.sweep.progress import Display
 from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
 
 FAILED, INTERRUPTED = 1, 130
+ENDED = ("finished", "diverged", "failed")
+
 MOST_ATTEMPTS = 3
 """How often a job is handed over that comes back without having begun (another process had the run, and died)."""
 
@@ -241,12 +243,11 @@ class Sweep:
         from analysis.summary import print_summary  # noqa: PLC0415  (a second of start-up, needed only here)
 
         states = [(run, self.watcher.state(run.folder)) for run in self.runs]
-        finished = [run for run, state in states if state.status in ("finished", "diverged")]
-        self.plan.sweep.looks.append(
-            {"time": datetime.now(UTC).isoformat(timespec="seconds"), "finished": len(finished)}
-        )
+        ended = sum(state.status in ENDED for _, state in states)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self.plan.sweep.looks.append({"time": now, "finished": ended})
         self.plan.study.write_sweep(self.plan.sweep)
-        if finished:
+        if ended:
             print_summary(self.plan.study.path, self.plan.sweep.id, self.console)
         self._print_failures()
         counts = Counter(state.status for _, state in states)
