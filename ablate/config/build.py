@@ -7,7 +7,7 @@ from the config.
 from typing import Any, NamedTuple
 
 import torch
-from hydra.utils import instantiate
+from hydra.utils import get_object, instantiate
 from torch import nn
 
 from ablate.config.schema import Device, RunConfig
@@ -47,14 +47,29 @@ def trial_task(node: dict[str, Any]) -> Any:
 
 
 def trial_model(node: dict[str, Any], vocabulary: int) -> Any:
-    """Build the model without memory behind it, to let its constructor judge the values."""
-    with torch.device("meta"):
-        return instantiate(node, vocabulary, _convert_="all")
+    """Build the model, to let its constructor judge the values.
+
+    Not on torch's meta device, which would spare memory: it imports torch's compiler, a second at every start.
+    """
+    return instantiate(node, vocabulary, _convert_="all")
 
 
 def trial_optimizer(node: dict[str, Any]) -> Any:
     """Build the optimiser over one stand-in parameter, to let its constructor judge the values."""
-    return instantiate(node, _convert_="all")([nn.Parameter(torch.zeros(1))])
+    target, stand_in = get_object(node["_target_"]), [nn.Parameter(torch.zeros(1))]
+    if not (isinstance(target, type) and issubclass(target, torch.optim.Optimizer)):
+        return instantiate(node, _convert_="all")(stand_in)
+    values = {key: value for key, value in node.items() if not key.startswith("_")}
+    return _without_compiler(target)(stand_in, **values)
+
+
+def _without_compiler(optimizer: Any) -> Any:
+    """The same class, but that registering parameters does not import torch's compiler, as torch does to mark it."""
+
+    def add_param_group(self: torch.optim.Optimizer, param_group: dict[str, Any]) -> None:
+        self.param_groups.append({**self.defaults, **param_group})
+
+    return type(optimizer.__name__, (optimizer,), {"add_param_group": add_param_group})
 
 
 def trial_schedule(node: dict[str, Any], optimizer: Any) -> Any:

@@ -1,7 +1,7 @@
 """Everything that can be known to be wrong before a run starts, told in one line each.
 
 Three layers: the typed sections' values, every `_target_` node against its constructor (`signature`), and a trial build
-in which the constructors judge their own values (task for real, model without memory, optimiser over one stand-in).
+in which the constructors judge their own values (task and model for real, optimiser over one stand-in).
 """
 
 import errno

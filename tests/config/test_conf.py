@@ -1,5 +1,8 @@
 """Every YAML under conf/ composes, passes the checks, and lists exactly what its constructor takes."""
 
+import subprocess
+import sys
+
 import pytest
 
 from ablate.config import preflight
@@ -83,3 +86,17 @@ def test_a_foreign_constructor_is_checked_for_names():
         ConfigError, match=r"optimizer\.momentun=0\.9: SGD has no key 'momentun'; did you mean momentum"
     ):
         check_node("optimizer", {"_target_": "torch.optim.SGD", "momentun": 0.9})
+
+
+def test_checking_a_config_does_not_import_torchs_compiler():
+    """It takes a second, at every start; a run needs it, a plan does not."""
+    code = (
+        "import sys\n"
+        "from ablate.config import preflight\n"
+        "from ablate.config.explain import compose_cell\n"
+        "from ablate.config.register import to_run_config\n"
+        "preflight.check(to_run_config(compose_cell(['schedule=cosine', 'optimizer=adamw'])))\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
