@@ -51,6 +51,8 @@ def _compare(options: argparse.Namespace) -> int:
         baseline=b.label,
         direction=options.direction,
         margin=options.margin,
+        transform=options.transform,
+        threshold=options.threshold,
         only=[a.label, b.label],
     )
     result, against = comparison.others[0]

@@ -4,7 +4,7 @@
 figures and files are made from it elsewhere.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from analysis.load import load_study
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
 from analysis.statistics.intervals import MINIMUM, summarise, two_groups
 from analysis.statistics.multiple import holm
-from analysis.statistics.paired import Difference, paired_difference, unpaired_difference, why_fragile
+from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
 from analysis.statistics.power import minimum_detectable_effect, seeds_needed, upper_sd
+from analysis.statistics.sensitivity import why_fragile
 from analysis.statistics.sequential import at_several_looks
 from analysis.statistics.verdict import Evidence, Outcomes, judge
 from analysis.study import Study
@@ -29,19 +30,31 @@ def compare(
     baseline: str | None = None,
     direction: str | None = None,
     margin: float | str | None = None,
+    transform: str = "none",
+    threshold: float | str | None = None,
     only: Iterable[str] | None = None,
 ) -> Comparison:
     """Compare every variant (or `only` those labels) with the baseline.
 
     `study` is a folder or what `load_study` gave; the baseline is the plan's first cell unless named by label, by
     factor=value or by level; `direction` is lower or higher (by default from the metric's name); `margin` is the
-    smallest effect of interest, absolute or "2%". Raises StudyError when the question cannot be asked of this study.
+    smallest effect of interest, absolute or "2%". `transform` is none, or log to compare logarithms (differences are
+    then ratios, and margins in per cent). A run has solved the task when its final value is at or beyond `threshold`.
+    Raises StudyError when the question cannot be asked of this study.
     """
     loaded = study if isinstance(study, Study) else load_study(study)
-    question = design.ask(loaded, metric, baseline=baseline, direction=direction, margin=margin)
+    question = design.ask(
+        loaded,
+        metric,
+        baseline=baseline,
+        direction=direction,
+        margin=margin,
+        transform=transform,
+        threshold=threshold,
+    )
     chosen = [loaded.variant(label) for label in only] if only is not None else list(loaded.variants)
-    arms = [design.arm_of(loaded, variant, metric) for variant in loaded.variants if variant in chosen]
-    base = design.arm_of(loaded, question.baseline, metric)
+    arms = [design.arm_of(loaded, variant, question) for variant in loaded.variants if variant in chosen]
+    base = design.arm_of(loaded, question.baseline, question)
     evidence = [_against(loaded, question, arm, base) for arm in arms if arm.variant is not question.baseline]
     judged = iter(_judged(evidence, question, base))
     results = [_result(loaded, question, arm, None if arm.variant is base.variant else next(judged)) for arm in arms]
@@ -59,6 +72,7 @@ class _Compared:
     pairs: Pairs
     difference: Difference
     outcomes: Outcomes
+    success: Outcomes
     looks: tuple[int, ...]
     welch: Difference | None
 
@@ -67,10 +81,12 @@ def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared
     pairs = design.pair(arm, base)
     lower = question.lower_is_better
     paired = study.shared_seeds and bool(set(arm.ended) & set(base.ended))
+    outcomes = _outcomes(arm, base, arm.values, base.values, paired=paired)
+    success = _outcomes(arm, base, arm.solved, base.solved, paired=paired)
     looks = _several_looks(study, arm, base)
     if not paired:
         unpaired = unpaired_difference(arm.sample, base.sample, lower_is_better=lower)
-        return _Compared(arm, pairs, unpaired, _outcomes(arm, base, paired=False), looks, None)
+        return _Compared(arm, pairs, unpaired, outcomes, success, looks, None)
     difference = paired_difference(pairs.variant, pairs.baseline, lower_is_better=lower)
     if looks:
         seen = [sum(seed in study.seeds[:n] for seed in pairs.seeds) for n in looks]
@@ -78,7 +94,7 @@ def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared
     lost = len(pairs.dropped) > 0.2 * (len(pairs.seeds) + len(pairs.dropped))
     welch = unpaired_difference(arm.sample, base.sample, lower_is_better=lower) if lost else None
     beside = welch if welch is not None and welch.p is not None else None
-    return _Compared(arm, pairs, difference, _outcomes(arm, base, paired=True), looks, beside)
+    return _Compared(arm, pairs, difference, outcomes, success, looks, beside)
 
 
 def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
@@ -91,14 +107,14 @@ def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
     return tuple(looks) if len(looks) > 1 or early else ()
 
 
-def _outcomes(arm: Arm, base: Arm, *, paired: bool) -> Outcomes:
+def _outcomes(arm: Arm, base: Arm, left: Collection[int], right: Collection[int], *, paired: bool) -> Outcomes:
+    """Count the seeds of either arm that did well, `left` and `right`, and the others that ended."""
     common = set(arm.ended) & set(base.ended) if paired else set()
-    left, right = arm.values, base.values
     return Outcomes(
         variant_ok=len(left),
-        variant_failed=len(arm.failed),
+        variant_failed=len(arm.ended) - len(left),
         baseline_ok=len(right),
-        baseline_failed=len(base.failed),
+        baseline_failed=len(base.ended) - len(right),
         only_variant=sum(seed in left and seed not in right for seed in common),
         only_baseline=sum(seed in right and seed not in left for seed in common),
     )
@@ -120,7 +136,7 @@ def _with_fragility(one: _Compared, p_values: Sequence[float | None], place: int
     def corrected(p: float) -> float:
         return holm([*p_values[:place], p, *p_values[place + 1 :]])[place] or 0.0
 
-    return replace(d, fragile=why_fragile(one.pairs.variant - one.pairs.baseline, d.p, d.sign_flip, corrected))
+    return replace(d, fragile=why_fragile(one.pairs.variant - one.pairs.baseline, d.sensitivity, corrected))
 
 
 def _judge_one(one: _Compared, p_holm: float | None, question: Question, base: Arm) -> Against:
@@ -128,13 +144,23 @@ def _judge_one(one: _Compared, p_holm: float | None, question: Question, base: A
         difference=one.difference,
         p_holm=p_holm,
         outcomes=one.outcomes,
+        solved=one.success if question.threshold is not None else None,
         lower_is_better=question.lower_is_better,
         margin=question.margin,
         two_groups=tuple(arm.variant.label for arm in (one.arm, base) if two_groups(arm.sample)),
         looked_before=bool(one.looks),
         alpha=question.alpha,
     )
-    plain = Against(one.pairs, one.difference, one.outcomes, judge(evidence), p_holm, looks=one.looks, welch=one.welch)
+    plain = Against(
+        one.pairs,
+        one.difference,
+        one.outcomes,
+        one.success,
+        judge(evidence),
+        p_holm,
+        looks=one.looks,
+        welch=one.welch,
+    )
     return _with_power(plain, question.margin)
 
 

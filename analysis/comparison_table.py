@@ -3,22 +3,14 @@
 from typing import Any
 
 from analysis import formatting as fmt
+from analysis.design import Arm
 from analysis.results import Against, Comparison, VariantResult
-from analysis.statistics.intervals import Interval
+from analysis.scale import PLAIN, Scale
+from analysis.statistics.intervals import Interval, Summary
+from analysis.statistics.paired import Difference
 from analysis.study import LoadedRun, Outcome, Study, Variant
 from analysis.tables import Cell, Column, Table
 from analysis.wording import caption, marked
-
-COLUMNS = (
-    Column("variant"),
-    Column("seeds ok", "right"),
-    Column("mean ± SD", "right"),
-    Column("95 % CI", "right", optional=True),
-    Column("Δ vs baseline [95 % CI]", "right"),
-    Column("wins", "right"),
-    Column("p (Holm)", "right"),
-    Column("verdict"),
-)
 
 SYMBOLS = {
     "ok": "✓",
@@ -35,24 +27,70 @@ SYMBOLS = {
 
 def comparison_table(comparison: Comparison) -> Table:
     """The table of all variants; in bold those that cannot be told from the best."""
-    rows = [_row(comparison, result) for result in comparison.results]
+    shown = comparison.question.threshold is not None or any(result.arm.failed for result in comparison.results)
+    rows = [_row(comparison, result, success=shown) for result in comparison.results]
     assert len(rows) == len(comparison.results), "rows out must equal variants in"
-    return Table("comparison", COLUMNS, rows, caption(comparison))
+    return Table("comparison", _columns(comparison, success=shown), rows, caption(comparison))
 
 
-def _row(comparison: Comparison, result: VariantResult) -> tuple[Cell, ...]:
-    summary, against = result.summary, result.against
-    places = fmt.decimals(summary.sd or _half_width(summary.interval), summary.mean)
-    mean = fmt.number(summary.mean, places)
-    spread = f"{mean} ± {fmt.number(summary.sd, places)}" if summary.sd is not None else mean
+def _columns(comparison: Comparison, *, success: bool) -> tuple[Column, ...]:
+    scale, threshold = comparison.question.scale, comparison.question.threshold
+    title = "finished [95 % CI]" if threshold is None else f"solved ({comparison.question.threshold_text}) [95 % CI]"
+    return (
+        Column("variant"),
+        Column("seeds ok", "right"),
+        *([Column(title, "right", optional=threshold is None)] if success else []),
+        Column(scale.mean_title, "right"),
+        Column("95 % CI", "right", optional=True),
+        Column(scale.difference_title, "right"),
+        Column("wins", "right"),
+        Column("p (Holm)", "right"),
+        Column("verdict"),
+    )
+
+
+def _row(comparison: Comparison, result: VariantResult, *, success: bool) -> tuple[Cell, ...]:
+    summary, scale = result.summary, comparison.question.scale
+    mean, spread, interval = _mean_texts(summary, scale)
     ci = list(summary.interval) if summary.interval else None
     return (
         Cell(result.variant.label, _identity(comparison, result), bold=result.among_best),
         Cell(seeds_text(result), counts(result)),
+        *([_success_cell(result.arm)] if success else []),
         Cell(spread if summary.n != 1 else f"{mean} (n = 1)", {"mean": summary.mean, "sd": summary.sd}),
-        Cell(fmt.interval(summary.interval, places), {"ci": ci, "median": summary.median}),
-        *_against_cells(against),
+        Cell(interval, {"ci": ci, "median": summary.median}),
+        *_against_cells(result.against, scale),
     )
+
+
+def _success_cell(arm: Arm) -> Cell:
+    """How many of the runs that ended succeeded, with Wilson's interval."""
+    text = f"{len(arm.solved)}/{len(arm.ended)} {fmt.interval(arm.success_interval, 2)}"
+    return Cell(text if arm.ended else fmt.NOT_AVAILABLE, success(arm))
+
+
+def success(arm: Arm) -> dict[str, Any]:
+    """Successes, their share of the runs that ended, and its interval, as scripts know them."""
+    bounds = arm.success_interval
+    return {
+        "solved": len(arm.solved),
+        "success_rate": arm.success_rate,
+        "success_ci": list(bounds) if bounds is not None else None,
+    }
+
+
+def _mean_texts(summary: Summary, scale: Scale) -> tuple[str, str, str]:
+    """The mean, the mean with its spread, and the interval of the mean; digits by the spread."""
+    middle = None if summary.mean is None else scale.back(summary.mean)
+    width = summary.sd or _half_width(summary.interval)
+    unit = abs(middle or 0.0) if scale.is_log else 1.0  # an SD of logarithms is relative to the geometric mean
+    places = fmt.decimals(None if width is None else width * unit, middle)
+    mean, interval = fmt.number(middle, places), fmt.interval(scale.back_interval(summary.interval), places)
+    if summary.sd is None:
+        return mean, mean, interval
+    if scale.is_log:
+        return mean, f"{mean} ({fmt.number(summary.sd, fmt.decimals(summary.sd, summary.mean))})", interval
+    return mean, f"{mean} ± {fmt.number(summary.sd, places)}", interval
 
 
 def _identity(comparison: Comparison, result: VariantResult) -> dict[str, Any]:
@@ -80,7 +118,7 @@ def _half_width(interval: Interval | None) -> float | None:
     return (interval.high - interval.low) / 2 if interval else None
 
 
-def _against_cells(against: Against | None) -> tuple[Cell, ...]:
+def _against_cells(against: Against | None, scale: Scale) -> tuple[Cell, ...]:
     if against is None:
         empty = {"delta": None, "delta_ci": None}
         return (
@@ -93,7 +131,7 @@ def _against_cells(against: Against | None) -> tuple[Cell, ...]:
     delta_ci = list(difference.interval) if difference.interval else None
     wins = fmt.DASH if difference.wins is None else f"{fmt.count(difference.wins)}/{difference.n}"
     return (
-        Cell(delta_text(against), {"delta": difference.mean, "delta_ci": delta_ci}),
+        Cell(delta_text(difference, scale), {"delta": difference.mean, "delta_ci": delta_ci}),
         Cell(wins, {"wins": difference.wins, "pairs": difference.n if difference.paired else 0}),
         Cell(fmt.p_value(against.p_holm), {"p": difference.p, "p_holm": against.p_holm}),
         Cell(_verdict_text(against), {"verdict": str(against.judgement.verdict)}),
@@ -106,15 +144,12 @@ def _verdict_text(against: Against) -> str:
     return f"{judgement.verdict} {sized}".strip()
 
 
-def delta_text(against: Against) -> str:
-    """The mean difference with its interval: −0.052 [−0.076, −0.028]; digits by the half-width."""
-    difference = against.difference
+def delta_text(difference: Difference, scale: Scale = PLAIN) -> str:
+    """The mean difference (or ratio) with its interval: −0.052 [−0.076, −0.028]; digits by the half-width."""
     if difference.mean is None:
         return fmt.NOT_AVAILABLE
-    bounds = difference.interval
-    places = fmt.decimals(_half_width(bounds) if bounds else difference.sd, difference.mean)
-    shown = fmt.interval(bounds, places, sign=True) if bounds else "[n/a]"
-    return f"{fmt.number(difference.mean, places, sign=True)} {shown}"
+    middle, bounds = scale.contrast(difference.mean, difference.interval, difference.sd)
+    return f"{middle} {bounds or '[n/a]'}"
 
 
 def failures_table(study: Study, metric: str) -> Table:

@@ -1,6 +1,7 @@
 """What is compared with what: the question, the arms of each variant, and pairing by seed. No statistics here."""
 
 import difflib
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.formatting import factor_value
-from analysis.statistics.intervals import Array, Interval
+from analysis.scale import PLAIN, SCALES, Scale
+from analysis.statistics.intervals import Array, Interval, wilson
 from analysis.study import Outcome, Study, StudyError, Variant
 
 DEFAULT_METRIC = "eval/loss"
@@ -28,7 +30,8 @@ PENDING = ("missing", "running", "interrupted", "damaged")
 class Question:
     """One comparison: a metric declared beforehand, its direction, the baseline, the smallest effect of interest.
 
-    `margin` is in the unit of the metric; `limits` are the values that the metric can take.
+    Statistics are on `scale`, and so are `margin` and `limits`, the values that the metric can take. `threshold` is in
+    the unit of the metric: a run whose final value is at or beyond it has solved the task.
     """
 
     metric: str
@@ -37,6 +40,26 @@ class Question:
     margin: float | None
     limits: Interval
     alpha: float = 0.05
+    scale: Scale = PLAIN
+    threshold: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The metric as figures name its axis: eval/loss, or log eval/loss."""
+        return f"{self.scale.prefix}{self.metric}"
+
+    def solved(self, value: float) -> bool:
+        """Whether a final value of the metric is a success; every finished run is one when there is no threshold."""
+        if self.threshold is None:
+            return True
+        return value <= self.threshold if self.lower_is_better else value >= self.threshold
+
+    @property
+    def threshold_text(self) -> str:
+        """What solves the task: ≤ 0.1, or ≥ 0.95; empty without a threshold."""
+        if self.threshold is None:
+            return ""
+        return f"{'≤' if self.lower_is_better else '≥'} {self.threshold:g}"
 
     @property
     def direction(self) -> str:
@@ -46,15 +69,20 @@ class Question:
 
 @dataclass(frozen=True)
 class Arm:
-    """One variant's outcomes of the metric by seed, in the order of the plan."""
+    """One variant's outcomes of the metric by seed, in the order of the plan, and the seeds that succeeded.
+
+    Outcomes hold the metric as recorded; `values` and `sample` are on the scale on which it is compared.
+    """
 
     variant: Variant
     outcomes: Mapping[int, Outcome]
+    scale: Scale = PLAIN
+    solved: tuple[int, ...] = ()
 
     @property
     def values(self) -> dict[int, float]:
-        """The values of the runs that finished with one."""
-        return {seed: o.value for seed, o in self.outcomes.items() if o.kind == "ok" and o.value is not None}
+        """The values of the runs that finished with one, on the scale of the comparison."""
+        return {seed: self.scale.forward(value) for seed, value in finished(self.outcomes).items()}
 
     @property
     def sample(self) -> Array:
@@ -76,6 +104,21 @@ class Arm:
         """The seeds with an outcome, good or bad."""
         return [seed for seed, outcome in self.outcomes.items() if outcome.kind == "ok" or outcome.kind in FAILURES]
 
+    @property
+    def success_rate(self) -> float | None:
+        """Share of the runs that ended that succeeded; None when none has ended."""
+        return len(self.solved) / len(self.ended) if self.ended else None
+
+    @property
+    def success_interval(self) -> Interval | None:
+        """Wilson's interval of that share."""
+        return wilson(len(self.solved), len(self.ended))
+
+
+def finished(outcomes: Mapping[int, Outcome]) -> dict[int, float]:
+    """The recorded values of the runs that finished with one, by seed."""
+    return {seed: o.value for seed, o in outcomes.items() if o.kind == "ok" and o.value is not None}
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -94,15 +137,50 @@ def ask(
     baseline: str | None = None,
     direction: str | None = None,
     margin: float | str | None = None,
+    transform: str = PLAIN.name,
+    threshold: float | str | None = None,
 ) -> Question:
-    """Check what the user asks of a study. Raises StudyError: no finished run, unknown metric or baseline."""
+    """Check what the user asks of a study. Raises StudyError: no finished run, unknown metric, baseline, transform."""
     values = _values_of(study, metric)
     if direction not in (None, "lower", "higher"):
         raise StudyError(f"direction {direction!r} is neither lower nor higher")
     lower = direction == "lower" if direction else not HIGHER_IS_BETTER.search(metric)
     chosen = find_baseline(study, baseline) if baseline else study.variants[0]
+    scale = parse_transform(transform, metric, values)
     reference = [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
-    return Question(metric, lower, chosen, parse_margin(margin, reference), limits_of(metric, values))
+    limits = limits_of(metric, values)
+    return Question(
+        metric,
+        lower,
+        chosen,
+        parse_margin(margin, reference, scale),
+        Interval(scale.forward(limits.low), scale.forward(limits.high)),
+        scale=scale,
+        threshold=parse_threshold(threshold),
+    )
+
+
+def parse_transform(transform: str, metric: str, values: Sequence[float]) -> Scale:
+    """The scale of that name. Raises StudyError for another name, and for a logarithm of what is not positive."""
+    if transform not in SCALES:
+        raise StudyError(f"transform {transform!r} is unknown; there are: {', '.join(SCALES)}")
+    scale = SCALES[transform]
+    if scale.is_log and min(values) <= 0:
+        raise StudyError(f"transform {transform} needs positive values, and a run has {metric} = {min(values):g}")
+    return scale
+
+
+def parse_threshold(threshold: float | str | None) -> float | None:
+    """The value that solves the task, in the unit of the metric. Raises StudyError unless it is a finite number."""
+    if threshold is None:
+        return None
+    try:
+        value = float(threshold)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise StudyError(f"threshold {str(threshold)!r} is not a finite number, such as 0.95")
+    return value
 
 
 LIMITS = (("accuracy|exact_match|solved|success", Interval(0.0, 1.0)), ("loss|perplexity", Interval(0.0, np.inf)))
@@ -165,8 +243,11 @@ def _by_level(variant: Variant, name: str) -> bool:
     return name in {factor_value(value) for value in variant.factors.values()}
 
 
-def parse_margin(margin: float | str | None, baseline: Sequence[float | None]) -> float | None:
-    """The margin in the unit of the metric; "2%" is of the baseline's mean. Raises StudyError unless it is positive."""
+def parse_margin(margin: float | str | None, baseline: Sequence[float | None], scale: Scale = PLAIN) -> float | None:
+    """The margin on the scale of the comparison; "2%" is of the baseline's mean, on the log scale log 1.02.
+
+    Raises StudyError unless it is positive, and on the log scale unless it is in per cent.
+    """
     if margin is None:
         return None
     text = str(margin).strip()
@@ -176,6 +257,8 @@ def parse_margin(margin: float | str | None, baseline: Sequence[float | None]) -
         value = float("nan")
     if not 0 < value < float("inf"):
         raise StudyError(f"margin {text!r} is not a positive number (0.01) or per cent of the baseline's mean (2%)")
+    if scale.is_log:
+        return _relative_margin(text, value)
     if not text.endswith("%"):
         return value
     known = [v for v in baseline if v is not None]
@@ -184,9 +267,17 @@ def parse_margin(margin: float | str | None, baseline: Sequence[float | None]) -
     return value / 100 * abs(float(np.mean(known)))
 
 
-def arm_of(study: Study, variant: Variant, metric: str) -> Arm:
+def _relative_margin(text: str, value: float) -> float:
+    if not text.endswith("%"):
+        raise StudyError(f"margin {text!r} must be in per cent (2%) with transform log, where differences are ratios")
+    return math.log1p(value / 100)
+
+
+def arm_of(study: Study, variant: Variant, question: Question) -> Arm:
     """The outcomes of one variant."""
-    return Arm(variant, {run.seed: run.outcome(metric) for run in study.of(variant)})
+    outcomes = {run.seed: run.outcome(question.metric) for run in study.of(variant)}
+    solved = tuple(seed for seed, value in finished(outcomes).items() if question.solved(value))
+    return Arm(variant, outcomes, question.scale, solved)
 
 
 def pair(variant: Arm, baseline: Arm) -> Pairs:

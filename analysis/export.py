@@ -2,9 +2,11 @@
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
-from analysis.comparison_table import counts
+from analysis.comparison_table import counts, success
+from analysis.factorial_tables import factorial_data
 from analysis.results import Comparison, VariantResult
 from analysis.statistics.intervals import Interval
 from analysis.study import Replaced
@@ -13,7 +15,7 @@ from analysis.wording import caption, verdict_sentence
 COMPARED = (
     "delta", "delta_ci", "delta_ci90", "p", "p_holm", "wins", "wins_ci", "pairs", "effect_size", "rho", "pairing_gain",
     "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict", "qualifier", "sentence", "seeds_paired",
-    "seeds_dropped",
+    "seeds_dropped", "ratio", "ratio_ci", "success_p", "sensitivity",
 )  # fmt: skip
 """What is said of a variant against the baseline; null for the baseline itself."""
 
@@ -28,6 +30,8 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "direction": question.direction,
         "baseline": question.baseline.label,
         "margin": question.margin,
+        "transform": question.scale.name,
+        "threshold": question.threshold,
         "alpha": question.alpha,
         "planned_seeds": len(study.seeds),
         "seeds": list(study.seeds),
@@ -36,6 +40,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "caption": caption(comparison),
         "problems": list(study.problems),
         "replaced": [_replaced(one) for one in study.replaced],
+        "factorial_analysis": factorial_data(comparison),
         "variants": [variant_data(comparison, result) for result in comparison.results],
     }
 
@@ -50,13 +55,18 @@ def _pair(bounds: Interval | None) -> list[float] | None:
 
 
 def variant_data(comparison: Comparison, result: VariantResult) -> dict[str, Any]:
-    """One variant; the baseline has the same keys, null where it would be compared with itself."""
-    summary = result.summary
+    """One variant; the baseline has the same keys, null where it would be compared with itself.
+
+    With transform log the numbers of the metric (the margin too) are on the log scale but for the threshold, the
+    geometric mean, the ratio and their intervals.
+    """
+    summary, scale = result.summary, comparison.question.scale
     own = {
         "label": result.variant.label,
         "factors": dict(result.variant.factors),
         "cell": result.variant.cell,
         **counts(result),
+        **success(result.arm),
         "mean": summary.mean,
         "sd": summary.sd,
         "ci": _pair(summary.interval),
@@ -64,6 +74,8 @@ def variant_data(comparison: Comparison, result: VariantResult) -> dict[str, Any
         "iqm": summary.iqm,
         "min": summary.low,
         "max": summary.high,
+        "geometric_mean": scale.back(summary.mean) if scale.is_log and summary.mean is not None else None,
+        "geometric_ci": _pair(scale.back_interval(summary.interval)) if scale.is_log else None,
         "among_best": result.among_best,
     }
     return own | _against_data(comparison, result) | {"flags": list(result.flags)}
@@ -73,7 +85,7 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
     against = result.against
     if against is None:
         return dict.fromkeys(COMPARED)
-    d = against.difference
+    d, scale = against.difference, comparison.question.scale
     found = {
         "delta": d.mean,
         "delta_ci": _pair(d.interval),
@@ -86,7 +98,7 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
         "effect_size": d.effect,
         "rho": d.rho,
         "pairing_gain": d.gain,
-        "sign_flip_p": d.sign_flip,
+        "sign_flip_p": d.sensitivity.sign_flip,
         "p_better": d.superiority,
         "mde": against.mde,
         "seeds_needed": against.seeds_needed,
@@ -96,6 +108,10 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
         "sentence": verdict_sentence(comparison, result, against),
         "seeds_paired": list(against.pairs.seeds),
         "seeds_dropped": list(against.pairs.dropped),
+        "ratio": scale.back(d.mean) if scale.is_log and d.mean is not None else None,
+        "ratio_ci": _pair(scale.back_interval(d.interval)) if scale.is_log else None,
+        "success_p": against.success.p(paired=d.paired),
+        "sensitivity": {**asdict(d.sensitivity), "fragile": d.fragile},
     }
     assert tuple(found) == COMPARED
     return found

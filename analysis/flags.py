@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from analysis.design import PENDING, Arm, Question
+from analysis.design import PENDING, Arm, Question, finished
 from analysis.results import Against
 from analysis.statistics.intervals import Summary, is_constant, one_apart, two_groups
 from analysis.study import Study, Variant
@@ -20,11 +20,13 @@ def flags_of(study: Study, question: Question, arm: Arm, summary: Summary, again
         and not _at_limit(question, arm)
     ):
         yield "same value for every seed: the seed is not applied"
+    if question.threshold is not None and 0 < len(arm.solved) < len(arm.ended):
+        yield f"{len(arm.solved)} of {len(arm.ended)} runs solve the task, the others do not"
     if two_groups(arm.sample):
         yield "two groups of runs"
     if one_apart(arm.sample):
         yield "one run stands apart from the others"
-    if _coarse_evaluation(study, question.metric, arm, summary):
+    if _coarse_evaluation(study, question, arm, summary):
         yield "evaluation error over 0.2 of the spread between seeds: evaluate on more sequences"
     yield from _open_flags(arm)
     yield from _replaced_flags(study, arm)
@@ -36,10 +38,13 @@ def _at_limit(question: Question, arm: Arm) -> bool:
     return bool(np.all(np.isin(arm.sample, question.limits)))
 
 
-def _coarse_evaluation(study: Study, metric: str, arm: Arm, summary: Summary) -> bool:
+def _coarse_evaluation(study: Study, question: Question, arm: Arm, summary: Summary) -> bool:
     """Whether the evaluation's standard error (metric `<name>_se`) is over 0.2 of the deviation between seeds."""
-    records = [run.record for run in study.of(arm.variant) if run.record is not None and run.seed in arm.values]
-    errors = [e for record in records if (e := record.metrics.get(f"{metric}_se")) is not None]
+    values = finished(arm.outcomes)
+    records = [run.record for run in study.of(arm.variant) if run.record is not None and run.seed in values]
+    found = [(values[record.seed], record.metrics.get(f"{question.metric}_se")) for record in records]
+    # The standard error of log y is, to first order, that of y divided by y.
+    errors = [e / value if question.scale.is_log else e for value, e in found if e is not None]
     return bool(errors and summary.sd and float(np.mean(errors)) > 0.2 * summary.sd)
 
 

@@ -12,7 +12,7 @@ import argparse
 import base64
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jinja2
@@ -26,14 +26,24 @@ from analysis.comparison import compare
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
 from analysis.design import DEFAULT_METRIC
 from analysis.export import comparison_data, to_json
+from analysis.factorial_tables import FactorialReport, factorial_report
 from analysis.load import load_study
 from analysis.plots.base import Drawn, draw_all
 from analysis.results import Comparison
+from analysis.steps import steps_table
 from analysis.tables import Table, escape_markdown, to_csv, to_html, to_latex, to_markdown
 from analysis.terminal import print_comparison
-from analysis.wording import beside, flag_lines, headline, notes, verdict_sentence
+from analysis.wording import beside, flag_lines, headline, notes, sensitivity_line, verdict_sentence
 
 Files = dict[str, bytes]
+
+SECTIONS = {
+    "steps_to_threshold": "Steps to the threshold",
+    "factors": "Factors",
+    "completeness": "Runs",
+    "failures": "Runs without a value",
+}
+"""Tables that come after the figures in the Markdown report, with their headings."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,6 +63,8 @@ def _report(options: argparse.Namespace) -> int:
         baseline=options.baseline,
         direction=options.direction,
         margin=options.margin,
+        transform=options.transform,
+        threshold=options.threshold,
     )
     out = options.out or StudyFolder(options.study).report
     for name, content in report_files(comparison, regenerate(comparison, options)).items():
@@ -70,6 +82,8 @@ def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
         "--metric": options.metric if options.metric != DEFAULT_METRIC else None,
         "--direction": options.direction,
         "--margin": options.margin,
+        "--transform": options.transform if comparison.question.scale.is_log else None,
+        "--threshold": options.threshold,
         "--sweep": comparison.study.sweep if options.sweep == "latest" else options.sweep,
     }
     words = [word for name, value in given.items() if value for word in (name, str(value))]
@@ -96,27 +110,36 @@ def report_files(comparison: Comparison, command: str) -> Files:
 
 def report_tables(comparison: Comparison) -> dict[str, Table]:
     """The tables of the report by name."""
-    study = comparison.study
+    study, steps = comparison.study, steps_table(comparison)
     tables = (
         comparison_table(comparison),
+        *([steps] if steps.rows else []),
         factors_table(study),
         completeness(comparison),
         failures_table(study, comparison.question.metric),
+        *factorial_report(comparison).tables,
     )
     return {table.name: table for table in tables}
 
 
-def _verdicts(comparison: Comparison) -> list[dict[str, object]]:
+def _verdicts(comparison: Comparison) -> list[dict[str, str]]:
     """One entry per variant for the top of the report: verdict, sentence, numbers beside it, flags."""
     return [
         {
             "verdict": str(against.judgement.verdict),
             "label": result.variant.label,
             "sentence": verdict_sentence(comparison, result, against),
-            "beside": beside(against),
+            "beside": beside(comparison, against),
+            "sensitivity": sensitivity_line(comparison, against),
         }
         for result, against in comparison.others
     ]
+
+
+def _verdict_line(entry: Mapping[str, str]) -> str:
+    """The sentence and what stands beside it, in one line."""
+    more = "; ".join(entry[part] for part in ("beside", "sensitivity") if entry[part])
+    return f"{entry['sentence']} {more}".strip()
 
 
 def report_html(comparison: Comparison, tables: dict[str, Table], drawn: Sequence[Drawn], command: str) -> str:
@@ -131,6 +154,7 @@ def report_html(comparison: Comparison, tables: dict[str, Table], drawn: Sequenc
         verdicts=_verdicts(comparison),
         flags=flag_lines(comparison),
         notes=notes(comparison.study),
+        factorial=factorial_report(comparison).sentences,
         tables=tables,
         rendered={name: Markup(to_html(table)) for name, table in tables.items()},
         figures=[(figure.plot, _data_uri(figure.files["svg"])) for figure in drawn],
@@ -142,16 +166,23 @@ def _data_uri(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
+def _factorial_markdown(found: FactorialReport) -> list[str]:
+    """Heading, sentences and tables; nothing for a study of one factor."""
+    sentences = "\n".join(f"- {escape_markdown(text)}" for text in found.sentences)
+    return ["## Factorial analysis", sentences, *map(to_markdown, found.tables)] if sentences else []
+
+
 def report_markdown(comparison: Comparison, tables: dict[str, Table], drawn: Sequence[Drawn], command: str) -> str:
     """The report for places that render Markdown; figures are linked."""
-    verdicts = [f"{entry['sentence']} {entry['beside']}".strip() for entry in _verdicts(comparison)]
+    verdicts = [_verdict_line(entry) for entry in _verdicts(comparison)]
     sentences = [f"- {escape_markdown(text)}" for text in verdicts]
     remarks = [f"- {escape_markdown(text)}" for text in [*flag_lines(comparison), *notes(comparison.study)]]
     blocks = [f"# {comparison.study.name}: {comparison.question.metric}", "\n".join(sentences)]
     blocks += [to_markdown(tables["comparison"]), "\n".join(["Notes", "", *remarks]) if remarks else ""]
+    blocks += _factorial_markdown(factorial_report(comparison))
     blocks += [f"![{figure.plot.title}](figures/{figure.plot.name}.svg)" for figure in drawn]
-    titles = {"factors": "Factors", "completeness": "Runs", "failures": "Runs without a value"}
-    blocks += [f"## {title}\n\n{to_markdown(tables[name])}" for name, title in titles.items() if tables[name].rows]
+    shown = [(title, tables[name]) for name, title in SECTIONS.items() if name in tables and tables[name].rows]
+    blocks += [f"## {title}\n\n{to_markdown(table)}" for title, table in shown]
     blocks.append(f"Written by\n\n    {command}")
     return "\n\n".join(block.strip("\n") for block in blocks if block) + "\n"
 

@@ -18,12 +18,14 @@ class Against:
     """One variant against the baseline. `mde` is the minimum detectable effect in the unit of the metric (power .8).
 
     `seeds_needed` is for the declared margin: None without one, a text beyond 200. `welch` stands beside a paired
-    comparison that lost over 20 % of its seeds. `looks` is empty unless the interval had to allow for several.
+    comparison that lost over 20 % of its seeds. `outcomes` counts runs that finished with a value, `success` those that
+    also reached the threshold, when one was declared. `looks` is empty unless the interval had to allow for several.
     """
 
     pairs: Pairs
     difference: Difference
     outcomes: Outcomes
+    success: Outcomes
     judgement: Judgement
     p_holm: float | None = None
     mde: float | None = None

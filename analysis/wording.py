@@ -29,18 +29,15 @@ def headline(comparison: Comparison) -> str:
     return ", ".join(f"{found[verdict]} {verdict}" for verdict in Verdict if found[verdict])
 
 
-def effect_text(against: Against) -> str:
+def effect_text(comparison: Comparison, against: Against) -> str:
     """The mean difference, its interval, the number of pairs and the wins, in words."""
-    d = against.difference
+    d, scale = against.difference, comparison.question.scale
     if d.mean is None:
         return "there is no pair of finished runs"
-    half = (d.interval.high - d.interval.low) / 2 if d.interval else d.sd
-    places = fmt.decimals(half, d.mean)
+    middle, bounds = scale.contrast(d.mean, d.interval, d.sd)
     runs = f"unpaired, {against.outcomes.variant_ok} and {against.outcomes.baseline_ok} runs"
     unit = plural(d.n, "pair") if d.paired else runs
-    text = f"mean difference {fmt.number(d.mean, places, sign=True)}"
-    if d.interval:
-        text += f", 95 % interval {fmt.interval(d.interval, places, sign=True)}"
+    text = f"{scale.difference_words} {middle}" + (f", 95 % interval {bounds}" if bounds else "")
     if against.p_holm is not None:
         text += f", Holm {fmt.p_phrase(against.p_holm)}"
     wins = f", {fmt.count(d.wins)} of {plural(d.n, 'seed')} won" if d.paired and d.wins is not None else ""
@@ -57,18 +54,20 @@ def _decided(comparison: Comparison, _: VariantResult, against: Against) -> str:
     question, judgement = comparison.question, against.judgement
     size = f" {judgement.qualifier}" if judgement.qualifier else ""
     rule = f"{question.metric}, {question.direction} is better"
-    return f"{judgement.verdict} than {question.baseline.label}{size} ({rule}); {effect_text(against)}."
+    return f"{judgement.verdict} than {question.baseline.label}{size} ({rule}); {effect_text(comparison, against)}."
 
 
 def _equivalent(comparison: Comparison, _: VariantResult, against: Against) -> str:
     question = comparison.question
-    margin = f"±{question.margin:.3g}"
-    return f"equivalent to {question.baseline.label} within {margin} on {question.metric}; {effect_text(against)}."
+    assert question.margin is not None
+    margin = f"{'' if question.scale.is_log else '±'}{question.scale.size(question.margin, 3)}"
+    effect = effect_text(comparison, against)
+    return f"equivalent to {question.baseline.label} within {margin} on {question.metric}; {effect}."
 
 
 def _inconclusive(comparison: Comparison, _: VariantResult, against: Against) -> str:
     reason = f" ({against.judgement.qualifier})" if against.judgement.qualifier else ""
-    head = f"inconclusive against {comparison.question.baseline.label}{reason}; {effect_text(against)}."
+    head = f"inconclusive against {comparison.question.baseline.label}{reason}; {effect_text(comparison, against)}."
     return " ".join([head, *_power_sentences(comparison, against)])
 
 
@@ -78,31 +77,35 @@ def _power_sentences(comparison: Comparison, against: Against) -> Iterable[str]:
     n = against.difference.n
     unit = "pairs" if against.difference.paired else "runs per arm"
     once = " and a single look" if against.looks else ""
-    yield f"With {n} {unit}{once} this design detects a difference of {against.mde:.2g} with 80 % power."
-    margin = comparison.question.margin
+    margin, scale = comparison.question.margin, comparison.question.scale
+    effect = f"{'' if scale.is_log else 'a difference of '}{scale.size(against.mde, 2)}"
+    yield f"With {n} {unit}{once} this design detects {effect} with 80 % power."
     if margin is None:
         yield "Declare the smallest difference of interest (--margin) to learn how many seeds would resolve it."
     else:
         enough = isinstance(against.seeds_needed, int) and against.seeds_needed <= n and not against.looks
         here = f", no more than the {n} here" if enough else ""
-        yield f"To resolve {margin:.3g} it needs {against.seeds_needed} seeds{here}."
+        yield f"To resolve {scale.size(margin, 3)} it needs {against.seeds_needed} seeds{here}."
 
 
 def _unstable(comparison: Comparison, result: VariantResult, against: Against) -> str:
     reason = all_failed(result) if against.outcomes.variant_ok == 0 else against.judgement.qualifier
-    head = f"unstable against {comparison.question.baseline.label} ({reason}){_rates(against)}"
+    head = f"unstable against {comparison.question.baseline.label} ({reason}){_rates(comparison, against)}"
     if against.difference.mean is None:
         return f"{head}."
-    return f"{head}; on the runs that finished, {effect_text(against)}, given without a verdict on the mean."
+    return (
+        f"{head}; on the runs that finished, {effect_text(comparison, against)}, given without a verdict on the mean."
+    )
 
 
-def _rates(against: Against) -> str:
+def _rates(comparison: Comparison, against: Against) -> str:
     """How many seeds of each arm succeeded, with the exact test; empty when none failed."""
-    o, paired = against.outcomes, against.difference.paired
+    o, paired = against.success, against.difference.paired
     if not o.any_failed:
         return ""
     test = f"{'McNemar' if paired else 'Boschloo'} {fmt.p_phrase(o.p(paired=paired))}"
-    variant = f"{o.variant_ok} of {o.variant_ok + o.variant_failed} seeds succeeded"
+    verb = "succeeded" if comparison.question.threshold is None else f"solved it ({comparison.question.threshold_text})"
+    variant = f"{o.variant_ok} of {o.variant_ok + o.variant_failed} seeds {verb}"
     return f"; {variant} against {o.baseline_ok} of {o.baseline_ok + o.baseline_failed} ({test})"
 
 
@@ -119,9 +122,9 @@ def _insufficient(comparison: Comparison, result: VariantResult, against: Agains
     number = plural(d.n, "pair") if d.paired else f"{plural(d.n, 'run')} per arm"
     o = against.outcomes
     all_ended = min(o.variant_ok + o.variant_failed, o.baseline_ok + o.baseline_failed) > 0
-    rates = _rates(against) if all_ended else ""
+    rates = _rates(comparison, against) if all_ended else ""
     ended = f"; {all_failed(result)}" if o.variant_ok == 0 and o.variant_failed else ""
-    mean = f"; {effect_text(against)}" if d.mean is not None else ""
+    mean = f"; {effect_text(comparison, against)}" if d.mean is not None else ""
     return f"insufficient against {comparison.question.baseline.label}: {number}, 3 are needed{ended}{rates}{mean}."
 
 
@@ -153,7 +156,8 @@ def _metric_part(comparison: Comparison) -> str:
     sequences = config.get("evaluation.sequences")
     where = f" on the {split} split" if split else ""
     size = f" ({sequences} fixed sequences)" if split == "eval" and sequences else ""
-    return f"Final {name}{where}{size}, {question.direction} is better; baseline {question.baseline.label}."
+    solved = f"; a run solves the task with {name} {question.threshold_text}" if question.threshold is not None else ""
+    return f"Final {name}{where}{size}, {question.direction} is better{solved}; baseline {question.baseline.label}."
 
 
 def _seeds_part(comparison: Comparison) -> str:
@@ -178,11 +182,21 @@ def _method_part(comparison: Comparison) -> str:
     }
     method = ", else ".join(sorted(methods, key=len, reverse=True))
     family = f"; p Holm-corrected over {len(comparison.others)} comparisons" if len(comparison.others) > 1 else ""
-    margin = f"; margin of interest {comparison.question.margin:.3g}" if comparison.question.margin is not None else ""
+    question = comparison.question
+    margin = f"; margin of interest {question.scale.size(question.margin, 3)}" if question.margin is not None else ""
     if not comparison.others:
-        return "± is the sample SD (n − 1); intervals: Student t, 95 %."
+        return f"{_scale_text(comparison)}; intervals: Student t, 95 %."
     bold = "; in bold what cannot be told from the best (p ≥ .05, uncorrected)"
-    return f"± is the sample SD (n − 1); differences {how}; intervals: {method}, 95 %{family}{margin}{bold}."
+    return f"{_scale_text(comparison)}; differences {how}; intervals: {method}, 95 %{family}{margin}{bold}."
+
+
+def _scale_text(comparison: Comparison) -> str:
+    if not comparison.question.scale.is_log:
+        return "± is the sample SD (n − 1)"
+    return (
+        "Statistics on natural logarithms, shown back-transformed: geometric means and their ratios; in parentheses "
+        "the sample SD of the logarithms (n − 1)"
+    )
 
 
 def _looks_part(comparison: Comparison) -> str:
@@ -231,9 +245,9 @@ def notes(study: Study) -> list[str]:
     return lines
 
 
-def beside(against: Against) -> str:
+def beside(comparison: Comparison, against: Against) -> str:
     """The numbers of the second line: wins, effect size, correlation, pairing gain, power, checks; or empty."""
-    d = against.difference
+    d, scale = against.difference, comparison.question.scale
     wins = f"wins {fmt.interval(d.wins_interval, 2)} (Wilson)" if d.wins_interval is not None else ""
     found = [
         ("d_z" if d.paired else "g", d.effect),
@@ -242,13 +256,28 @@ def beside(against: Against) -> str:
     ]
     parts = [wins] * bool(wins) + [f"{name} {fmt.number(value, 2)}" for name, value in found if value is not None]
     if against.mde is not None:
-        parts.append(f"detectable with 80 % power {against.mde:.2g}")
+        parts.append(f"detectable with 80 % power {scale.size(against.mde, 2)}")
     if against.seeds_needed is not None:
         parts.append(f"seeds needed for the margin {against.seeds_needed}")
-    if d.sign_flip is not None:
-        parts.append(f"sign-flip {fmt.p_phrase(d.sign_flip)}")
     if against.welch is not None and against.welch.mean is not None and against.welch.interval is not None:
-        places = fmt.decimals((against.welch.interval.high - against.welch.interval.low) / 2)
-        mean, bounds = fmt.number(against.welch.mean, places, sign=True), against.welch.interval
-        parts.append(f"Welch on all finished runs {mean} {fmt.interval(bounds, places, sign=True)}")
+        mean, bounds = scale.contrast(against.welch.mean, against.welch.interval, None)
+        parts.append(f"Welch on all finished runs {mean} {bounds}")
     return ", ".join(parts)
+
+
+def sensitivity_line(comparison: Comparison, against: Against) -> str:
+    """What other tests say of the same runs, not corrected, and whether the result is fragile; empty without any."""
+    d, scale = against.difference, comparison.question.scale
+    checks = d.sensitivity
+    tests = [
+        ("t", checks.t),
+        ("sign-flip", checks.sign_flip),
+        ("Wilcoxon", checks.wilcoxon),
+        ("Welch", checks.welch),
+    ]
+    parts = [f"{name} {fmt.p_phrase(p)}" for name, p in tests if p is not None]
+    if checks.iqm_difference is not None:
+        middle, _ = scale.contrast(checks.iqm_difference, d.interval, d.sd)
+        parts.append(f"{'IQM ratio' if scale.is_log else 'IQM difference'} {middle}")
+    fragile = [f"fragile: {d.fragile}"] if d.fragile else []
+    return f"sensitivity (uncorrected): {'; '.join([', '.join(parts), *fragile])}" if parts else ""

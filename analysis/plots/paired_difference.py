@@ -33,7 +33,7 @@ def prepare(comparison: Comparison) -> pd.DataFrame:
         for row, result in enumerate(ordered)
         for one in [*_arm_rows(result), *_difference_rows(result)]
     ]
-    fixed = {"metric": question.metric, "direction": question.direction, "margin": question.margin}
+    fixed = {"metric": question.label, "direction": question.direction, "margin": question.margin}
     return pd.DataFrame([{**row, **fixed} for row in found], columns=COLUMNS)
 
 

@@ -11,16 +11,13 @@ Intervals that stay valid when one looks several times are in `sequential`.
 """
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from analysis.statistics.intervals import MINIMUM, Array, Interval, is_constant, wilson
-
-EXACT_LIMIT = 20
-"""Largest n for which all 2^n sign flips are enumerated (8 MB); beyond, the t-test needs no such check."""
+from analysis.statistics.sensitivity import Sensitivity, iqm_difference, sensitivity, why_fragile
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,8 @@ class Difference:
 
     `interval` is the 95 %, `interval90` the 90 % interval; both and `p` are None below 3 pairs and when the difference
     is constant over seeds (its spread is then no evidence of anything). `wins` counts ties half. `effect` is d_z or g.
-    `superiority` is P(variant better). `fragile` says why the result hangs on one seed or on the choice of test.
+    `superiority` is P(variant better). `sensitivity` holds what other tests say, `fragile` why the result hangs on one
+    seed or on the choice of test.
     """
 
     paired: bool
@@ -44,22 +42,10 @@ class Difference:
     effect: float | None = None
     rho: float | None = None
     gain: float | None = None
-    sign_flip: float | None = None
+    sensitivity: Sensitivity = field(default_factory=Sensitivity)
     superiority: float | None = None
     constant: bool = False
     fragile: str | None = None
-
-
-def sign_flip_p(differences: Array) -> float | None:
-    """Exact two-sided p of mean D over all 2^n sign flips; None below 6 pairs (p could not reach .05) and beyond 20."""
-    n = differences.size
-    if not 6 <= n <= EXACT_LIMIT:
-        return None
-    sums = np.zeros(1)
-    for value in differences:
-        sums = np.concatenate([sums + value, sums - value])
-    observed = abs(float(differences.sum()))
-    return float(np.mean(np.abs(sums) >= observed * (1 - 1e-12)))
 
 
 def superiority(better: Array, worse: Array, *, lower_is_better: bool) -> float:
@@ -80,36 +66,6 @@ def _wins(differences: Array, lower_is_better: bool) -> float:
     return float(np.sum(oriented < 0) + 0.5 * np.sum(oriented == 0))
 
 
-def _paired_t_p(differences: Array) -> float:
-    t = differences.mean() / (differences.std(ddof=1) / np.sqrt(differences.size))
-    return float(2 * special.stdtr(differences.size - 1, -abs(t)))
-
-
-def _as_it_is(p: float) -> float:
-    return p
-
-
-def why_fragile(
-    differences: Array,
-    p: float,
-    sign_flip: float | None,
-    corrected: Callable[[float], float] = _as_it_is,
-    alpha: float = 0.05,
-) -> str | None:
-    """Say why significance at alpha is fragile: another test disagrees, or one seed decides. None when it is not.
-
-    `corrected` turns a p of this comparison into the one that decides (Holm's).
-    """
-    if sign_flip is not None and (sign_flip < alpha) != (p < alpha):
-        return f"the t-test (p = {p:.3f}) and the sign-flip test (p = {sign_flip:.3f}) disagree"
-    if differences.size <= MINIMUM:
-        return None
-    kept = [np.delete(differences, index) for index in range(differences.size)]
-    significant = corrected(p) < alpha
-    flips = sum((corrected(_paired_t_p(rest)) < alpha) != significant for rest in kept if np.ptp(rest) > 0)
-    return f"leaving out one seed changes significance ({flips} of {differences.size} seeds)" if flips else None
-
-
 def paired_difference(variant: Array, baseline: Array, *, lower_is_better: bool = True) -> Difference:
     """Compare two arms of equal length whose i-th entries share a seed. Raises ValueError when the lengths differ."""
     if variant.shape != baseline.shape:
@@ -127,7 +83,8 @@ def paired_difference(variant: Array, baseline: Array, *, lower_is_better: bool 
 
 def _tested(base: Difference, d: Array, variant: Array, baseline: Array) -> Difference:
     test = stats.ttest_rel(variant, baseline)
-    sd, p, flip = float(d.std(ddof=1)), float(test.pvalue), sign_flip_p(d)
+    sd, p = float(d.std(ddof=1)), float(test.pvalue)
+    checks = sensitivity(variant, baseline, p)
     return Difference(
         paired=True,
         n=base.n,
@@ -141,8 +98,8 @@ def _tested(base: Difference, d: Array, variant: Array, baseline: Array) -> Diff
         effect=float(d.mean() / sd * (1 - 3 / (4 * (base.n - 1) - 1))),
         rho=_correlation(variant, baseline),
         gain=float((variant.var(ddof=1) + baseline.var(ddof=1)) / sd**2),
-        sign_flip=flip,
-        fragile=why_fragile(d, p, flip),
+        sensitivity=checks,
+        fragile=why_fragile(d, checks),
     )
 
 
@@ -175,4 +132,5 @@ def unpaired_difference(variant: Array, baseline: Array, *, lower_is_better: boo
         p=float(test.pvalue),
         effect=mean / pooled * (1 - 3 / (4 * (total - 2) - 1)),
         superiority=better,
+        sensitivity=Sensitivity(welch=float(test.pvalue), iqm_difference=iqm_difference(variant, baseline)),
     )

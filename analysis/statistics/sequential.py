@@ -18,6 +18,7 @@ import numpy as np
 
 from analysis.statistics.intervals import MINIMUM, Array, Interval
 from analysis.statistics.paired import Difference
+from analysis.statistics.sensitivity import Sensitivity
 
 TAU = 1.0
 """Prior standard deviation of the standardised effect mean D / s_D."""
@@ -68,6 +69,6 @@ def at_several_looks(difference: Difference, differences: Array, looks: Sequence
         interval=anytime_interval(differences, 0.05),
         interval90=anytime_interval(differences, 0.10),
         p=anytime_p(differences, looks),
-        sign_flip=None,
+        sensitivity=Sensitivity(iqm_difference=difference.sensitivity.iqm_difference),
         fragile=None,
     )

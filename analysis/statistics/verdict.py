@@ -3,8 +3,8 @@
 Written for D = variant minus baseline with interval [L, U], in the orientation where lower is better:
 
     insufficient   fewer than 3 pairs (3 runs per arm when unpaired), unless one arm alone lost all its seeds
-    unstable       one arm did, success rates differ, failures turn the sign of the comparison, or an arm falls into
-                   two groups
+    unstable       one arm did, success rates differ, failures turn the sign of the comparison, some runs of an arm
+                   solve the task and some do not, or an arm falls into two groups
     better         Holm p < alpha and U < 0      (worse is the mirror)
     equivalent     a margin is declared and the 90 % interval lies inside ± margin
     inconclusive   all else
@@ -36,8 +36,11 @@ def _rate(ok: int, failed: int) -> float:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How the runs of two arms ended; a run succeeds when it finished with a value, and fails when it crashed or
-    diverged. `only_variant` and `only_baseline` count the common seeds on which that arm alone succeeded.
+    """How the runs of two arms ended.
+
+    A run succeeds when it finished with a value (and reached the threshold, where one counts) and fails when it
+    crashed, diverged or fell short. `only_variant` and `only_baseline` count the common seeds on which that arm alone
+    succeeded.
     """
 
     variant_ok: int
@@ -58,6 +61,11 @@ class Outcomes:
         return _rate(self.baseline_ok, self.baseline_failed)
 
     @property
+    def rates_differ(self) -> bool:
+        """Whether the shares differ."""
+        return self.variant_rate != self.baseline_rate
+
+    @property
     def any_failed(self) -> bool:
         """Whether any run of either arm failed."""
         return self.variant_failed + self.baseline_failed > 0
@@ -75,8 +83,9 @@ class Outcomes:
 class Evidence:
     """All that a verdict rests on. `margin` is positive, in the unit of the metric, or None when none was declared.
 
-    `two_groups` names the arms whose runs fall into two groups. `looked_before` says that the data were
-    looked at several times; for unpaired arms there is no valid interval then.
+    `solved` counts the runs that reached the threshold, None when none was declared. `two_groups` names the arms whose
+    runs fall into two groups. `looked_before` says that the data were looked at several times; for unpaired arms there
+    is no valid interval then.
     """
 
     difference: Difference
@@ -84,6 +93,7 @@ class Evidence:
     outcomes: Outcomes
     lower_is_better: bool = True
     margin: float | None = None
+    solved: Outcomes | None = None
     two_groups: tuple[str, ...] = ()
     looked_before: bool = False
     alpha: float = 0.05
@@ -128,11 +138,13 @@ def _all_failed(o: Outcomes) -> str:
 
 
 def _unstable(evidence: Evidence) -> str:
-    outcomes = evidence.outcomes
-    if outcomes.any_failed and outcomes.variant_rate != outcomes.baseline_rate:
+    outcomes, solved = evidence.outcomes, evidence.solved
+    if outcomes.rates_differ or (solved is not None and solved.rates_differ):
         return "success rates differ"
     if outcomes.any_failed and _signs_disagree(evidence):
         return "counting failed seeds as the worst turns the sign"
+    if solved is not None and 0 < solved.variant_rate < 1:
+        return "some seeds solve the task and others do not"
     return f"two groups of runs in {' and '.join(evidence.two_groups)}" if evidence.two_groups else ""
 
 

@@ -11,8 +11,9 @@ from statsmodels.stats.power import TTestIndPower, TTestPower
 
 from analysis.statistics.intervals import one_apart, summarise, t_interval, two_groups, wilson
 from analysis.statistics.multiple import holm
-from analysis.statistics.paired import paired_difference, sign_flip_p, superiority, unpaired_difference
+from analysis.statistics.paired import paired_difference, superiority, unpaired_difference
 from analysis.statistics.power import minimum_detectable_effect, power, seeds_needed, upper_sd
+from analysis.statistics.sensitivity import sign_flip_p
 from analysis.statistics.sequential import anytime_interval, anytime_p, at_several_looks, log_e_value, multiplier
 
 values = st.floats(-10, 10).map(lambda x: round(x, 3))

@@ -1,0 +1,98 @@
+"""How many steps the runs of each variant needed to reach the declared threshold, from their evaluation curves.
+
+A run reaches it at the first evaluation at or beyond the threshold; one that never does is censored at its last
+evaluation. Runs that have not ended count in neither way. The estimates are in `analysis.statistics.survival`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis import formatting as fmt
+from analysis.design import Arm
+from analysis.results import Comparison
+from analysis.statistics.multiple import holm
+from analysis.statistics.survival import Times, kaplan_meier, logrank_p, median_steps
+from analysis.study import Variant
+from analysis.tables import Cell, Column, Table
+from analysis.wording import marked
+
+COLUMNS = (
+    Column("variant"),
+    Column("n", "right"),
+    Column("reached", "right"),
+    Column("median steps [95 % CI]", "right"),
+    Column("p (log-rank, Holm)", "right"),
+)
+
+
+@dataclass(frozen=True)
+class ArmTimes:
+    """One variant with its steps to the threshold; `order` is its place in the study's plan."""
+
+    variant: Variant
+    order: int
+    times: Times
+
+
+def times_to_threshold(comparison: Comparison) -> list[ArmTimes]:
+    """The steps of every variant that has a run that ended; empty without a threshold or without curves."""
+    question, study = comparison.question, comparison.study
+    if question.threshold is None:
+        return []
+    split, _, name = question.metric.rpartition("/")
+    curve = study.curve(split, name)
+    if curve.empty:
+        return []
+    solved = curve[[question.solved(value) for value in curve["value"]]]
+    first = solved.groupby(["label", "seed"])["step"].min()
+    last = curve.groupby(["label", "seed"])["step"].max()
+    order = {variant.label: place for place, variant in enumerate(study.variants)}
+    return [
+        ArmTimes(one.variant, order[one.variant.label], _times(one.arm, first, last))
+        for one in comparison.results
+        if one.arm.ended
+    ]
+
+
+def _times(arm: Arm, first: "pd.Series[int]", last: "pd.Series[int]") -> Times:
+    """A run without any evaluation says nothing about any step: it is censored at 0."""
+    runs = [(arm.variant.label, seed) for seed in arm.ended]
+    reached = [float(first[run]) for run in runs if run in first.index]
+    censored = [float(last.get(run, 0)) for run in runs if run not in first.index]
+    return Times(np.array(reached), np.array(censored))
+
+
+def steps_table(comparison: Comparison) -> Table:
+    """Median steps to the threshold by variant; without rows when there is no threshold or no curve."""
+    arms = times_to_threshold(comparison)
+    base = next((arm.times for arm in arms if arm.variant is comparison.question.baseline), None)
+    others = [arm for arm in arms if arm.variant is not comparison.question.baseline]
+    p_values = holm([logrank_p(arm.times, base) if base is not None else None for arm in others])
+    p_of = {arm.order: p for arm, p in zip(others, p_values, strict=True)}
+    rows = [_row(arm, p_of.get(arm.order), is_baseline=arm.times is base) for arm in arms]
+    return Table("steps_to_threshold", COLUMNS, rows, marked(comparison.study, _caption(comparison)))
+
+
+def _row(arm: ArmTimes, p: float | None, *, is_baseline: bool) -> tuple[Cell, ...]:
+    median, interval = median_steps(kaplan_meier(arm.times))
+    shown = f"{fmt.number(median, 0)} {fmt.interval(interval, 0)}" if math.isfinite(median) else "not reached"
+    ends = [end if math.isfinite(end) else None for end in interval]
+    values = {"median_steps": median if math.isfinite(median) else None, "median_steps_ci": ends}
+    return (
+        Cell(arm.variant.label, {"label": arm.variant.label}),
+        Cell(str(arm.times.n), {"n": arm.times.n}),
+        Cell(str(arm.times.reached.size), {"reached": int(arm.times.reached.size)}),
+        Cell(shown, values),
+        Cell(fmt.DASH if is_baseline else fmt.p_value(p), {"p_holm": p}),
+    )
+
+
+def _caption(comparison: Comparison) -> str:
+    question = comparison.question
+    return (
+        f"Steps until an evaluation along the way has {question.metric} {question.threshold_text}: Kaplan-Meier, runs "
+        "that never had censored at their last evaluation (those that diverged or crashed too); not paired by seed."
+    )
