@@ -9,11 +9,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from ablate.config.arguments import config_dirs, given
 from ablate.config.errors import ConfigError
 from ablate.config.explain import compose_cell, flat_keys
 from ablate.config.identity import identity_config
-from ablate.config.register import config_dir, plain
+from ablate.config.register import config_folders, plain
 from ablate.jsonfiles import canonical_json
 
 
@@ -39,7 +38,7 @@ def check(config: DictConfig, overrides: Sequence[str], values: Mapping[str, Any
 
 def _arm(name: str) -> DictConfig | None:
     """Return an arm's own values; None for an empty arm (the baseline)."""
-    files = [folder / "ablation" / f"{name}.yaml" for folder in (config_dir(), *config_dirs(given))]
+    files = [folder / "ablation" / f"{name}.yaml" for folder in config_folders()]
     content = next((OmegaConf.load(file) for file in files if file.is_file()), None)
     return content if isinstance(content, DictConfig) and len(content) else None
 

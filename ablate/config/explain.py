@@ -12,9 +12,9 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ablate.config.arguments import ALIASES, config_dirs, given, groups_in
+from ablate.config.arguments import ALIASES, config_dirs, given
 from ablate.config.errors import ConfigError, nearest
-from ablate.config.register import config_dir
+from ablate.config.register import config_dir, known_groups
 
 COMMAND = "python -m ablate.run"
 EXPECTED = (HydraException, OmegaConfBaseException)
@@ -61,13 +61,13 @@ def _missing_option(path: str, options: Sequence[str]) -> str:
 
 
 def _unknown_key(key: str, overrides: Sequence[str], error: BaseException) -> str:
-    given = next((o for o in overrides if o.lstrip("+~").partition("=")[0] == key), key)
-    groups = [*(group for folder in (config_dir(), *config_dirs(given)) for group in groups_in(folder)), *ALIASES]
+    shown = next((o for o in overrides if o.lstrip("+~").partition("=")[0] == key), key)
+    groups = [*known_groups(), *ALIASES]
     if "/" in key:
-        return f"{given}: no such group; {nearest(key, groups)}"
+        return f"{shown}: no such group; {nearest(key, groups)}"
     known = known_keys(overrides, key)
     owner = _owner(key, known)
-    return f"{given}: no such key{owner}; {nearest(key, [*known, *groups])}"
+    return f"{shown}: no such key{owner}; {nearest(key, [*known, *groups])}"
 
 
 def _owner(key: str, known: Mapping[str, str]) -> str:

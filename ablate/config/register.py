@@ -13,6 +13,7 @@ from typing import Any, cast
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
+from ablate.config.arguments import config_dirs, given, groups_in
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.identity import cell_folder, target_name
 from ablate.config.schema import RunConfig
@@ -23,6 +24,16 @@ def config_dir() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "conf"
     return installed if installed.is_dir() else package.parent / "conf"
+
+
+def config_folders() -> list[Path]:
+    """Return the folders with config groups: conf/ and the user's own from --config-dir."""
+    return [config_dir(), *config_dirs(given)]
+
+
+def known_groups() -> list[str]:
+    """Return the names of all config groups, Hydra's own left out."""
+    return [group for folder in config_folders() for group in groups_in(folder)]
 
 
 def plain(config: DictConfig) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from omegaconf import DictConfig
 
 from ablate import provenance
 from ablate.config import preflight
-from ablate.config.arguments import TEXT_KEYS, config_dirs, given, groups_in, keep_text
+from ablate.config.arguments import TEXT_KEYS, given, keep_text
 from ablate.config.errors import ConfigError
 from ablate.config.labels import label_of
-from ablate.config.register import config_dir
+from ablate.config.register import known_groups
 from ablate.config.schema import RunConfig
 from ablate.jsonfiles import canonical_json
 from ablate.records import PlannedCell, StudyFolder, SweepPlan
@@ -90,8 +90,7 @@ def _levels(override: Override) -> list[str]:
 
 
 def _level(key: str, value: str) -> str:
-    groups = [group for folder in (config_dir(), *config_dirs(given)) for group in groups_in(folder)]
-    return keep_text(value) if key in TEXT_KEYS or key in groups else value
+    return keep_text(value) if key in TEXT_KEYS or key in known_groups() else value
 
 
 def _seed(level: str) -> int:

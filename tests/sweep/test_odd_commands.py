@@ -139,6 +139,9 @@ def test_a_users_own_arms_and_groups_are_found_everywhere(cli, tiny, in_tmp):
     refused(
         cli("--config-dir", "conf", *tiny, "attention=mine", "ablation=nothing"), "ablation=nothing: changes nothing"
     )
+    (conf / "sampler").mkdir()
+    (conf / "sampler" / "x.yaml").write_text("a: 1\n")
+    refused(cli("--config-dir", "conf", *tiny, "samplre=x"), "samplre=x: no such key; did you mean sampler?")
     without_width = [value for value in tiny if not value.startswith("model.width")]
     for command in ([], ["-m"]):
         result = cli(*command, "--config-dir", "conf", *without_width, "attention=mine", "ablation=wide")
