@@ -11,6 +11,7 @@
         lock                            who is training it now (`ablate.locks`)
         previous/<time>/                results that a rerun replaced
       sweeps/<time>-<hash>.json         SweepPlan
+      sweeps/<time>-<hash>.looks.jsonl  when its results were seen
 
 Files are written under a temporary name, flushed to disk and renamed, so a reader sees the old file or the new one.
 JSON is strict: a number that is not finite is written as null (`ablate.jsonfiles`).
@@ -42,6 +43,21 @@ class Status(StrEnum):
     def is_result(self) -> bool:
         """Whether training this run again would only repeat what is known."""
         return self in (Status.finished, Status.diverged, Status.pruned)
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a JSON-lines file in file order, torn lines left out; none when there is no file."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return
+    for line in raw.split(b"\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record
 
 
 TAIL = 8192
@@ -113,8 +129,14 @@ class PlannedCell:
 class SweepPlan:
     """The content of a sweep's file: what was asked for, and every look that was taken at the results.
 
-    `looks` holds one entry per table shown: {"time": ..., "finished": number of planned runs that had ended, well or
-    badly}.
+    `question` is what was declared of the metric (`metric`, `direction`, `transform`, `threshold`, `margin`).
+
+    `looks` holds one entry per time the results were seen: {"time": ..., "seeds": {cell: number of its runs that had
+    ended, well or badly}}. They stand in a file of their own, because reports add to it while a sweep runs.
+
+    `until` is null for a sweep of planned seeds. A sweep that adds seeds until decided keeps there how it does so
+    (`block`, `max_seeds`), which cells were decided ({cell: {"seeds": n, "why": ...}} under `stopped`) and, at its end,
+    the reason (`ended`); its `seeds` are those asked for so far.
     """
 
     id: str
@@ -123,6 +145,8 @@ class SweepPlan:
     study: str
     cells: list[PlannedCell]
     seeds: list[int]
+    question: dict[str, Any] = field(default_factory=dict)
+    until: dict[str, Any] | None = None
     looks: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     git: dict[str, Any] = field(default_factory=dict)
@@ -136,6 +160,11 @@ class SweepPlan:
         values = {key: value for key, value in data.items() if key in known}
         values["cells"] = [PlannedCell(**cell) for cell in values["cells"]]
         return cls(**values)
+
+    def seeds_of(self, cell: str) -> list[int]:
+        """The seeds asked for of one cell: all, or the first ones when it was decided."""
+        stopped = (self.until or {}).get("stopped", {})
+        return self.seeds[: stopped[cell]["seeds"]] if cell in stopped else self.seeds
 
 
 @dataclass(frozen=True)
@@ -220,17 +249,7 @@ class RunFolder:
         return list(latest.values())
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        try:
-            raw = self.metrics.read_bytes()
-        except FileNotFoundError:
-            return
-        for line in raw.split(b"\n"):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
-                yield record
+        return read_lines(self.metrics)
 
     def last_metrics(self) -> dict[str, Any]:
         """The last record that was logged whole, read from the end of the file; {} when there is none."""
@@ -319,17 +338,31 @@ class StudyFolder:
         """The marker that tells the jobs of a fail-fast sweep to stop."""
         return self.sweeps_path / f"{sweep_id}.stop"
 
+    def looks_file(self, sweep_id: str) -> Path:
+        """The file of the looks at one sweep's results."""
+        return self.sweeps_path / f"{sweep_id}.looks.jsonl"
+
     def write_sweep(self, plan: SweepPlan) -> None:
-        """Write a plan, new or with another look."""
+        """Write a plan, new or changed."""
         write_json(self.sweep_file(plan.id), asdict(plan))
 
     def read_sweep(self, sweep_id: str) -> SweepPlan:
-        """Read one plan; raises FileNotFoundError or RecordError."""
+        """Read one plan with its looks; raises FileNotFoundError or RecordError."""
         path = self.sweep_file(sweep_id)
         try:
-            return SweepPlan.from_json(read_json(path))
+            plan = SweepPlan.from_json(read_json(path))
         except (KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"{path}: not a sweep plan ({error})") from error
+        plan.looks += [look for look in read_lines(self.looks_file(sweep_id)) if isinstance(look.get("seeds"), dict)]
+        return plan
+
+    def note_look(self, sweep_id: str, seeds: Mapping[str, int], time: str) -> None:
+        """Append a look: how many runs of each cell had ended. Nothing when these numbers are noted already."""
+        path = self.looks_file(sweep_id)
+        if any(look.get("seeds") == seeds for look in read_lines(path)):
+            return
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"time": time, "seeds": dict(sorted(seeds.items()))}) + "\n")
 
     def sweep_ids(self) -> list[str]:
         """The sweeps of this study, oldest first (an id starts with the time)."""

@@ -1,13 +1,18 @@
-"""What the two commands share: their common options, and one clear line with exit code 2 for bad input."""
+"""What the two commands share: their common options, how they load a study, and one clear line for bad input."""
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from ablate.records import StudyFolder
 from analysis.design import DEFAULT_METRIC
-from analysis.scale import PLAIN, SCALES
-from analysis.study import StudyError
+from analysis.load import load_study
+from analysis.scale import SCALES
+from analysis.study import Look, Study, StudyError
 
 BAD_INPUT = 2
 
@@ -15,12 +20,29 @@ BAD_INPUT = 2
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add what every command asks: the study, the metric and its direction, the margin, the sweep."""
     parser.add_argument("study", type=Path, metavar="STUDY", help="a study's folder, such as multirun/copy_repeat")
-    parser.add_argument("--metric", default=DEFAULT_METRIC, help="final metric to compare (default: %(default)s)")
+    parser.add_argument("--metric", help=f"final metric to compare (default: the declared one, else {DEFAULT_METRIC})")
     parser.add_argument("--direction", choices=("lower", "higher"), help="which is better (default: by the name)")
     parser.add_argument("--margin", help="smallest difference of interest: 0.01, or 2%% of the baseline's mean")
-    parser.add_argument("--transform", choices=tuple(SCALES), default=PLAIN.name, help="log: compare by ratios")
+    parser.add_argument("--transform", choices=tuple(SCALES), help="log: compare by ratios")
     parser.add_argument("--threshold", help="value of the metric at or beyond which a run has solved the task")
     parser.add_argument("--sweep", default="latest", help="latest, all, or the id of a sweep (default: %(default)s)")
+
+
+def load(options: argparse.Namespace) -> Study:
+    """Load the study that a command names, and note in its sweep that these results were seen.
+
+    A look at the results of a sweep in progress is one more chance to be misled, so the intervals allow for it from
+    then on. A study without a plan, or in a folder that cannot be written, keeps no note.
+    """
+    study = load_study(options.study, options.sweep)
+    folder = StudyFolder(options.study)
+    plan = study.sweep if study.sweep != "all" else next(iter(reversed(folder.sweep_ids())), None)
+    if plan is None or not any(study.ended.values()):
+        return study
+    seen = {variant.cell: study.ended[variant.cell] for variant in study.variants}
+    with contextlib.suppress(OSError):
+        folder.note_look(plan, seen, datetime.now(UTC).isoformat(timespec="seconds"))
+    return replace(study, looks=(*study.looks, Look(seen)))
 
 
 def guarded(run: Callable[[], int]) -> int:

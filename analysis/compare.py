@@ -14,7 +14,6 @@ from analysis import commands
 from analysis.comparison import compare
 from analysis.design import find_baseline
 from analysis.export import comparison_data, to_json, variant_data
-from analysis.load import load_study
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
 from analysis.terminal import print_comparison
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    study = load_study(options.study, options.sweep)
+    study = commands.load(options)
     a, b = (find_baseline(study, name) for name in (options.a, options.b))
     if a is b:
         raise StudyError(f"{options.a!r} and {options.b!r} are the same variant, {a.label}")

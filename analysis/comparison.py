@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis import design
-from analysis.design import DEFAULT_METRIC, PENDING, Arm, Pairs, Question
+from analysis.design import PENDING, Arm, Pairs, Question
 from analysis.flags import flags_of
 from analysis.load import load_study
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
@@ -25,12 +25,12 @@ from analysis.study import Study
 
 def compare(
     study: Study | Path | str,
-    metric: str = DEFAULT_METRIC,
+    metric: str | None = None,
     *,
     baseline: str | None = None,
     direction: str | None = None,
     margin: float | str | None = None,
-    transform: str = "none",
+    transform: str | None = None,
     threshold: float | str | None = None,
     only: Iterable[str] | None = None,
 ) -> Comparison:
@@ -40,6 +40,7 @@ def compare(
     factor=value or by level; `direction` is lower or higher (by default from the metric's name); `margin` is the
     smallest effect of interest, absolute or "2%". `transform` is none, or log to compare logarithms (differences are
     then ratios, and margins in per cent). A run has solved the task when its final value is at or beyond `threshold`.
+    What is left out is as the sweep declared it (`sweep.metric`, `sweep.margin`, ...).
     Raises StudyError when the question cannot be asked of this study.
     """
     loaded = study if isinstance(study, Study) else load_study(study)
@@ -78,6 +79,8 @@ class _Compared:
 
 
 def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared:
+    if {arm.variant.cell, base.variant.cell} & study.stopped.keys():
+        arm, base = arm.on_seeds_of(base), base.on_seeds_of(arm)
     pairs = design.pair(arm, base)
     lower = question.lower_is_better
     paired = study.shared_seeds and bool(set(arm.ended) & set(base.ended))
@@ -98,10 +101,15 @@ def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared
 
 
 def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
-    """The looks, this one among them, when there were several or the only one came before the planned seeds."""
+    """The looks, this one among them.
+
+    Empty when there was but one and the number of seeds did not hang on results: at all planned seeds, none pending.
+    """
     cells = frozenset({arm.variant.cell, base.variant.cell})
     recorded = design.looks_at(study, cells)
     looks = sorted({*recorded, design.seeds_now(study, cells)}) if recorded else []
+    if cells & study.open_ended:
+        return tuple(looks)
     pending = any(counts[kind] for counts in (arm.counts, base.counts) for kind in PENDING)
     early = pending and any(n < len(study.seeds) for n in looks)
     return tuple(looks) if len(looks) > 1 or early else ()

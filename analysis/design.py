@@ -5,7 +5,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,8 @@ class Question:
     """One comparison: a metric declared beforehand, its direction, the baseline, the smallest effect of interest.
 
     Statistics are on `scale`, and so are `margin` and `limits`, the values that the metric can take. `threshold` is in
-    the unit of the metric: a run whose final value is at or beyond it has solved the task.
+    the unit of the metric: a run whose final value is at or beyond it has solved the task. `chosen_after` names what
+    the sweep's plan declares otherwise, or not at all.
     """
 
     metric: str
@@ -42,6 +44,7 @@ class Question:
     alpha: float = 0.05
     scale: Scale = PLAIN
     threshold: float | None = None
+    chosen_after: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -78,6 +81,11 @@ class Arm:
     outcomes: Mapping[int, Outcome]
     scale: Scale = PLAIN
     solved: tuple[int, ...] = ()
+
+    def on_seeds_of(self, other: "Arm") -> "Arm":
+        """This arm on the seeds that were planned for both: one that was decided early has fewer."""
+        outcomes = {seed: outcome for seed, outcome in self.outcomes.items() if seed in other.outcomes}
+        return replace(self, outcomes=outcomes, solved=tuple(seed for seed in self.solved if seed in outcomes))
 
     @property
     def values(self) -> dict[int, float]:
@@ -132,21 +140,47 @@ class Pairs:
 
 def ask(
     study: Study,
-    metric: str = DEFAULT_METRIC,
+    metric: str | None = None,
     *,
     baseline: str | None = None,
     direction: str | None = None,
     margin: float | str | None = None,
-    transform: str = PLAIN.name,
+    transform: str | None = None,
     threshold: float | str | None = None,
 ) -> Question:
-    """Check what the user asks of a study. Raises StudyError: no finished run, unknown metric, baseline, transform."""
+    """Check what the user asks of a study; what is None is as the study's plan declares it for that metric.
+
+    Raises StudyError: no finished run, unknown metric, baseline, direction, transform; margin or threshold no number.
+    """
+    declared = study.declared
+    metric = metric or declared.get("metric") or DEFAULT_METRIC
+    given = {"direction": direction, "margin": margin, "transform": transform, "threshold": threshold}
+    same = metric == declared.get("metric")
+    chosen = {name: declared.get(name) if value is None and same else value for name, value in given.items()}
+    question = _ask(study, metric, baseline, chosen)
+    after = () if same else ("metric",) * bool(declared)
+    differing = [
+        name for name, value in given.items() if same and value is not None and not _equal(value, declared.get(name))
+    ]
+    return replace(question, chosen_after=(*after, *differing))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two values that a user can give mean the same: 0.01 and "0.01" do."""
+    try:
+        return float(one) == float(other)
+    except (TypeError, ValueError):
+        return str(one) == str(other)
+
+
+def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, Any]) -> Question:
+    direction, margin, threshold = asked["direction"], asked["margin"], asked["threshold"]
     values = _values_of(study, metric)
     if direction not in (None, "lower", "higher"):
         raise StudyError(f"direction {direction!r} is neither lower nor higher")
     lower = direction == "lower" if direction else not HIGHER_IS_BETTER.search(metric)
     chosen = find_baseline(study, baseline) if baseline else study.variants[0]
-    scale = parse_transform(transform, metric, values)
+    scale = parse_transform(asked["transform"] or PLAIN.name, metric, values)
     reference = [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
     limits = limits_of(metric, values)
     return Question(
@@ -290,12 +324,9 @@ def pair(variant: Arm, baseline: Arm) -> Pairs:
 
 def looks_at(study: Study, cells: frozenset[str]) -> list[int]:
     """The distinct numbers of seeds at which these cells were looked at, as the sweeps recorded them."""
-    return sorted({look.seeds for look in study.looks if cells <= look.cells})
+    return sorted({min(look.seeds[cell] for cell in cells) for look in study.looks if cells <= look.seeds.keys()} - {0})
 
 
 def seeds_now(study: Study, cells: frozenset[str]) -> int:
     """The number of seeds that a look at the present results sees, counted as `Look` counts them."""
-    results = Counter(run.variant.cell for run in study.loaded if run.is_result)
-    if study.sweep == "all":
-        return max(results[cell] for cell in cells)
-    return -(-results.total() // max(1, len(study.variants)))
+    return min(study.ended[cell] for cell in cells)

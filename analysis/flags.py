@@ -30,6 +30,9 @@ def flags_of(study: Study, question: Question, arm: Arm, summary: Summary, again
         yield "evaluation error over 0.2 of the spread between seeds: evaluate on more sequences"
     yield from _open_flags(arm)
     yield from _replaced_flags(study, arm)
+    stopped = study.stopped.get(arm.variant.cell)
+    if stopped is not None:
+        yield f"stopped at n = {stopped.seeds}: {stopped.why}"
     if against is not None:
         yield from _pair_flags(study, question, arm, against)
 

@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ import pandas as pd
 from ablate.jsonfiles import RecordError
 from ablate.records import RunFolder, RunRecord, Status, StudyFolder, SweepPlan
 from analysis import configs
-from analysis.study import LoadedRun, Look, Replaced, Study, StudyError, Variant
+from analysis.study import LoadedRun, Look, Replaced, Stopped, Study, StudyError, Variant
 
 
 @dataclass
@@ -121,7 +122,7 @@ def _load_sweep(reading: _Reading, plans: Sequence[SweepPlan], sweep: str) -> St
     runs = [
         reading.run(variants[key], seed, reading.folder.run(cell.folder, seed))
         for key, cell in cells.items()
-        for seed in dict.fromkeys(plan.seeds)
+        for seed in dict.fromkeys(plan.seeds_of(key))
     ]
     return _study(
         reading, plan.study, plan.id, variants=list(variants.values()), runs=runs, plans=plans[: position + 1]
@@ -154,7 +155,7 @@ def _planned(reading: _Reading, plans: Sequence[SweepPlan]) -> dict[Path, tuple[
         reading.folder.run(cell.folder, seed).path: (cell.cell, seed)
         for plan in plans
         for cell in plan.cells
-        for seed in plan.seeds
+        for seed in plan.seeds_of(cell.cell)
     }
 
 
@@ -203,6 +204,8 @@ def _study(
     plans: Sequence[SweepPlan],
 ) -> Study:
     seeds = tuple(dict.fromkeys(run.seed for run in runs))
+    newest = plans[-1] if plans else None
+    until = newest.until if newest and sweep == newest.id else None
     folders = [run.folder.path for run in runs if run.folder]
     return Study(
         name=name,
@@ -214,17 +217,25 @@ def _study(
         problems=tuple(dict.fromkeys(reading.problems)),
         replaced=tuple(reading.replaced),
         config=configs.first_readable(folders),
+        declared=newest.question if newest else {},
+        until=until,
+        stopped={cell: Stopped(one["seeds"], one["why"]) for cell, one in (until or {}).get("stopped", {}).items()},
+        open_ended=frozenset(cell.cell for plan in plans if plan.until for cell in plan.cells),
     )
 
 
 def _looks(plans: Sequence[SweepPlan]) -> tuple[Look, ...]:
-    """Looks at any result; a look at `finished` runs of c cells saw ceil(finished / c) seeds (runs go seed by seed)."""
-    return tuple(
-        Look(-(-int(look["finished"]) // len(plan.cells)), frozenset(cell.cell for cell in plan.cells))
-        for plan in plans
-        for look in plan.looks
-        if plan.cells and look.get("finished")
-    )
+    """Looks at any result."""
+    looks = [Look(_seeds_seen(plan, look)) for plan in plans for look in plan.looks]
+    return tuple(look for look in looks if any(look.seeds.values()))
+
+
+def _seeds_seen(plan: SweepPlan, look: Mapping[str, Any]) -> dict[str, int]:
+    """Runs that had ended, by cell; of a look that gives their total, evenly spread (runs go seed by seed)."""
+    if "seeds" in look:
+        return dict(look["seeds"])
+    each = -(-int(look.get("finished") or 0) // max(1, len(plan.cells)))
+    return {cell.cell: each for cell in plan.cells}
 
 
 def load_csv(path: Path | str, *, metric: str, seed_column: str = "seed", shared_seeds: bool = True) -> Study:

@@ -24,10 +24,8 @@ from ablate.records import StudyFolder
 from analysis import commands
 from analysis.comparison import compare
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
-from analysis.design import DEFAULT_METRIC
 from analysis.export import comparison_data, to_json
 from analysis.factorial_tables import FactorialReport, factorial_report
-from analysis.load import load_study
 from analysis.plots.base import Drawn, draw_all
 from analysis.results import Comparison
 from analysis.steps import steps_table
@@ -58,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     comparison = compare(
-        load_study(options.study, options.sweep),
+        commands.load(options),
         options.metric,
         baseline=options.baseline,
         direction=options.direction,
@@ -79,10 +77,10 @@ def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
     """The command that writes this report again, with the options that are not the default ones."""
     given = {
         "--baseline": options.baseline,
-        "--metric": options.metric if options.metric != DEFAULT_METRIC else None,
+        "--metric": options.metric,
         "--direction": options.direction,
         "--margin": options.margin,
-        "--transform": options.transform if comparison.question.scale.is_log else None,
+        "--transform": options.transform,
         "--threshold": options.threshold,
         "--sweep": comparison.study.sweep if options.sweep == "latest" else options.sweep,
     }

@@ -6,6 +6,7 @@ it: what is missing, damaged or failed is counted, never dropped.
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,9 @@ from analysis import formatting
 
 FIXED_COLUMNS = ("label", "cell", "seed", "status", "reason")
 COST_COLUMNS = ("steps_done", "steps_planned", "tokens", "seconds", "tokens_per_second", "parameters", "device")
+
+ENDED = ("finished", "diverged", "failed", "pruned")
+"""Statuses of a run that ended."""
 
 TOO_LARGE = 1e100
 """A value beyond this is that of a run that diverged; its square would overflow."""
@@ -102,10 +106,17 @@ class LoadedRun:
 
 @dataclass(frozen=True)
 class Look:
-    """A sweep's results were looked at when about `seeds` seeds of each of its cells had ended."""
+    """Results were looked at when this many runs of each of these cells had ended, well or badly."""
+
+    seeds: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A sweep that adds seeds until decided stopped this cell at so many seeds, and why."""
 
     seeds: int
-    cells: frozenset[str]
+    why: str
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,8 @@ class Study:
     """All that an analysis needs. `seeds` are the planned ones, in order; the first variant is the plan's baseline.
 
     `shared_seeds` is False when equal seed numbers of two variants have nothing in common, so pairing would be wrong.
+    `declared` is the question of the sweep's plan. `until` is how its sweep adds seeds until decided (None for planned
+    seeds), `stopped` the cells that were decided, `open_ended` all cells whose number of seeds hung on results.
     """
 
     name: str
@@ -136,6 +149,15 @@ class Study:
     replaced: tuple[Replaced, ...] = ()
     shared_seeds: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    until: Mapping[str, Any] | None = None
+    stopped: Mapping[str, Stopped] = field(default_factory=dict)
+    open_ended: frozenset[str] = frozenset()
+
+    @functools.cached_property
+    def ended(self) -> Counter[str]:
+        """How many runs of each cell have ended, well or badly: what a look at these results sees."""
+        return Counter(run.variant.cell for run in self.loaded if run.status in ENDED)
 
     @functools.cached_property
     def metrics(self) -> list[str]:

@@ -140,7 +140,7 @@ _SENTENCES = {
 
 def caption(comparison: Comparison) -> str:
     """What a reader needs to judge the numbers: the NeurIPS checklist's error bars and compute, in one paragraph."""
-    parts = (_metric_part, _seeds_part, _method_part, _looks_part, _exclusions_part, _cost_part)
+    parts = (_metric_part, _seeds_part, _method_part, _looks_part, _declared_part, _exclusions_part, _cost_part)
     return marked(comparison.study, " ".join(text for part in parts if (text := part(comparison))))
 
 
@@ -200,10 +200,22 @@ def _scale_text(comparison: Comparison) -> str:
 
 
 def _looks_part(comparison: Comparison) -> str:
-    looks = comparison.looks
-    if not looks:
+    looks, until = comparison.looks, comparison.study.until
+    seen = fmt.seed_list(looks).replace("–", " to ")
+    if until is not None:
+        ended = f" Stopped: {until['ended']}." if until["ended"] else ""
+        how = f"in blocks of {until['block']} until decided, at most {until['max_seeds']}"
+        return f"Seeds added {how}; looked at {seen} seeds.{ended}"
+    return f"Looked at {seen} of {len(comparison.study.seeds)} planned seeds." if looks else ""
+
+
+def _declared_part(comparison: Comparison) -> str:
+    """What the plan does not declare, or declares otherwise; empty for a study without a plan's declaration."""
+    after, declared = comparison.question.chosen_after, comparison.study.declared
+    if not declared:
         return ""
-    return f"Looked at {fmt.seed_list(looks).replace('–', ' to ')} of {len(comparison.study.seeds)} planned seeds."
+    names = "Metric, direction, scale, threshold and margin are as the sweep's plan declared them."
+    return f"Chosen after the sweep was planned: {', '.join(after)}." if after else names
 
 
 def _exclusions_part(comparison: Comparison) -> str:

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 from ablate.config import ablation, explain, preflight
 from ablate.config.errors import ConfigError, refuse
 from ablate.config.register import plain, to_run_config
+from ablate.config.schema import Until
 
 OUR_SWEEPERS = "hydra_plugins.ablate_"
 
@@ -45,6 +46,9 @@ class Preflight(Callback):
 def _check_run(config: DictConfig, overrides: list[str]) -> None:
     if config.runtime.sweep_id is not None:
         raise ConfigError(f"runtime.sweep_id={config.runtime.sweep_id}: is set by a sweep for its runs, leave it out")
-    preflight.check(to_run_config(config))
+    typed = to_run_config(config)
+    preflight.check(typed)
+    if typed.sweep.until is Until.decided:
+        raise ConfigError("sweep.until=decided: adds seeds to a sweep; use -m and name the variants to compare")
     ablation.check(config, overrides, plain(config))
     preflight.check_writable(Path(str(config.hydra.run.dir)))

@@ -14,7 +14,7 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 
-from ablate.config import build
+from ablate.config import build, question
 from ablate.config.errors import ConfigError
 from ablate.config.schema import RunConfig
 from ablate.config.signature import check_node
@@ -36,6 +36,7 @@ AT_LEAST_ZERO = ("seed", "evaluation.seed", "seeds.init", "seeds.data", "seeds.d
 def check(config: RunConfig) -> list[str]:
     """Check one run's config; raises ConfigError, returns warnings worth recording."""
     _check_values(config)
+    question.check(config.sweep)
     for leaf in LEAVES:
         node = getattr(config, leaf)
         if not isinstance(node, Mapping) or "_target_" not in node:

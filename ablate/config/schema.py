@@ -6,7 +6,7 @@ Imports the standard library only, so that training and tests can use the sectio
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any
 
 
@@ -32,6 +32,27 @@ class Rerun(StrEnum):
     failed = "failed"
     stale = "stale"
     finished = "finished"
+
+
+class Until(StrEnum):
+    """When a sweep is done: after its planned seeds, or when every comparison with the baseline is decided."""
+
+    planned = "planned"
+    decided = "decided"
+
+
+class Direction(Enum):
+    """Which values of a metric are better (not a StrEnum: text has a method `lower`)."""
+
+    lower = "lower"
+    higher = "higher"
+
+
+class Transform(StrEnum):
+    """The scale on which a metric is compared: as it is, or its logarithm."""
+
+    none = "none"
+    log = "log"
 
 
 class Progress(StrEnum):
@@ -93,8 +114,22 @@ class RuntimeConfig:
 
 @dataclass(kw_only=True)
 class SweepConfig:
-    """What a sweep (`-m`) does with runs that are there already, and when it stops."""
+    """What a sweep (`-m`) asks, what it does with runs that are there already, and when it stops.
 
+    `metric` to `margin` declare, before there is a result, what will be compared: the final metric, which values are
+    better (null: by its name), its scale, the value that solves the task, and the smallest difference of interest
+    (0.01, or "2%" of the baseline's mean). They are kept with the plan and are the report's defaults.
+    With `until=decided` seeds are added in blocks of `block`, at most `max_seeds` (null: 40, or the seeds given).
+    """
+
+    metric: str = "eval/loss"
+    direction: Direction | None = None
+    transform: Transform = Transform.none
+    threshold: float | None = None
+    margin: int | float | str | None = None
+    until: Until = Until.planned
+    block: int | None = None
+    max_seeds: int | None = None
     rerun: Rerun = Rerun.failed
     dry_run: bool = False
     fail_fast: bool = False

@@ -27,6 +27,7 @@ from ablate.resume import Action, decide
 from ablate.sweep.plan import Plan, make_plan
 from ablate.sweep.progress import Display
 from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
+from ablate.sweep.until import Blocks
 
 FAILED, INTERRUPTED = 1, 130
 ENDED = ("finished", "diverged", "failed")
@@ -59,7 +60,7 @@ class Sweep:
     def __init__(self, plan: Plan, launcher: Launcher, console: Console) -> None:
         self.plan, self.launcher, self.console = plan, launcher, console
         self.rerun = plan.config.sweep.rerun
-        self.runs = planned_runs(plan.study, plan.sweep)
+        self.blocks = Blocks(plan) if plan.sweep.until is not None else None
         self.watcher = Watcher()
         self.stop_file = plan.study.stop_file(plan.sweep.id)
         self.tried: set[RunFolder] = set()
@@ -67,7 +68,15 @@ class Sweep:
         self.errors: dict[RunFolder, str] = {}
         self.stopped = False
         self.number = 0
-        self.todo = [run for run in self.runs if self._action(run) is not Action.keep]
+        self._take_in_plan()
+
+    def _take_in_plan(self) -> None:
+        """List the planned runs and what is left to train of them."""
+        self.runs = planned_runs(self.plan.study, self.plan.sweep)
+        self.todo = [run for run in self.runs if self._is_left(run)]
+
+    def _is_left(self, run: PlannedRun) -> bool:
+        return run.folder not in self.tried and self._action(run) is not Action.keep
 
     def _record(self, run: PlannedRun) -> RunRecord | None:
         return self.watcher.state(run.folder).record
@@ -98,6 +107,8 @@ class Sweep:
     def _headline(self) -> str:
         sweep, left = self.plan.sweep, len(self.todo)
         grid = f"{_many(len(sweep.cells), 'cell')} x {_many(len(sweep.seeds), 'seed')} = {_many(len(self.runs), 'run')}"
+        if self.blocks is not None:
+            grid = f"{self.blocks.headline()}; first block: {_many(len(self.runs), 'run')}"
         done = f"{len(self.runs) - left} done, {left} to train{self._estimate()}"
         return f"[bold]{_escape(str(self.plan.study.path))}[/bold]: {grid}; {done}"
 
@@ -114,20 +125,40 @@ class Sweep:
     def run(self) -> int:
         """Train what is left, print table and failures, and return the exit code."""
         self.plan.study.write_sweep(self.plan.sweep)
-        started = time.monotonic()
-        if self.todo:
+        started, trains = time.monotonic(), bool(self.todo)
+        if trains:
             threading.Thread(target=_load_analysis, daemon=True, name="load the analysis").start()
-            with (
-                self._interruptible(),
-                Display(self.todo, len(self.runs), self.console, self.plan.config.runtime.progress) as display,
-            ):
-                self._rounds()
-                display.poll()
+        with self._interruptible():
+            self._train()
+            while self._another_block():
+                trains = trains or bool(self.todo)
+                self._train()
+        if trains:
             self.console.print(f"trained for {duration(time.monotonic() - started)}", highlight=False)
         if self.stop_file.exists() and not self.stopped:
             self.console.print("stopped at the first failure (sweep.fail_fast)", style="yellow")
         self.stop_file.unlink(missing_ok=True)
         return self._sum_up()
+
+    def _train(self) -> None:
+        """Train what is left, shown while it goes on; note the look at the results that follows."""
+        if self.todo:
+            mode = self.plan.config.runtime.progress
+            with Display(self.todo, len(self.runs), self.console, mode) as display:
+                self._rounds()
+                display.poll()
+        ended = Counter(run.cell.cell for run in self.runs if self.watcher.state(run.folder).status in ENDED)
+        seeds = {cell.cell: ended[cell.cell] for cell in self.plan.sweep.cells}
+        self.plan.study.note_look(self.plan.sweep.id, seeds, datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def _another_block(self) -> bool:
+        """Whether seeds were added; says what is decided so far."""
+        if self.blocks is None or self.stopped or self.stop_file.exists():
+            return False
+        for line in self.blocks.advance():
+            self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self._take_in_plan()
+        return not self.blocks.until["ended"]
 
     def _rounds(self) -> None:
         """Launch until every run has a result or was tried; a process that died takes down nothing but its own run."""
@@ -243,11 +274,7 @@ class Sweep:
         from analysis.summary import print_summary  # noqa: PLC0415  (a second of start-up, needed only here)
 
         states = [(run, self.watcher.state(run.folder)) for run in self.runs]
-        ended = sum(state.status in ENDED for _, state in states)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        self.plan.sweep.looks.append({"time": now, "finished": ended})
-        self.plan.study.write_sweep(self.plan.sweep)
-        if ended:
+        if any(state.status in ENDED for _, state in states):
             print_summary(self.plan.study.path, self.plan.sweep.id, self.console)
         self._print_failures()
         counts = Counter(state.status for _, state in states)

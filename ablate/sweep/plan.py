@@ -20,12 +20,12 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
 from ablate import provenance
-from ablate.config import preflight
+from ablate.config import preflight, question
 from ablate.config.arguments import TEXT_KEYS, given, keep_text
 from ablate.config.errors import ConfigError
 from ablate.config.labels import label_of
 from ablate.config.register import known_groups
-from ablate.config.schema import RunConfig
+from ablate.config.schema import RunConfig, Until
 from ablate.jsonfiles import canonical_json
 from ablate.records import PlannedCell, StudyFolder, SweepPlan
 from ablate.sweep.cells import Cell, Composer
@@ -40,12 +40,16 @@ class Expanded(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A checked sweep: what its file will hold, its study, one cell's config, and the code's fingerprint by cell."""
+    """A checked sweep: what its file will hold, its study, one cell's config, and the code's fingerprint by cell.
+
+    `pool` are the seeds that it may come to use: its seeds, or more when it adds seeds until decided.
+    """
 
     sweep: SweepPlan
     study: StudyFolder
     config: RunConfig
     sources: dict[str, str]
+    pool: list[int]
 
 
 def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]) -> Plan:
@@ -58,8 +62,23 @@ def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]
         raise ConfigError(f"study: these runs belong to several studies ({names}); name one with study=NAME")
     preflight.check_writable(studies[0])
     merged = _merge([cell.planned for cell in cells], expanded.factors)
-    sweep = _sweep(merged, expanded, cells, arguments)
-    return Plan(sweep, StudyFolder(studies[0]), cells[0].config, {cell.planned.cell: cell.source for cell in cells})
+    first = cells[0].config
+    pool = question.seed_pool(first, expanded.seeds)
+    until = _until(first, merged, pool)
+    sweep = _sweep(merged, pool[: until["block"]] if until else pool, cells, arguments)
+    sweep.until = until
+    sources = {cell.planned.cell: cell.source for cell in cells}
+    return Plan(sweep, StudyFolder(studies[0]), first, sources, pool)
+
+
+def _until(config: RunConfig, cells: Sequence[PlannedCell], pool: Sequence[int]) -> dict[str, Any] | None:
+    """How seeds are added, as the plan keeps it; None for a sweep of planned seeds."""
+    if config.sweep.until is Until.planned:
+        return None
+    if len(cells) < 2:
+        raise ConfigError("sweep.until=decided: needs at least two variants to compare, and there is one")
+    block = config.sweep.block or question.BLOCK
+    return {"block": block, "max_seeds": len(pool), "stopped": {}, "ended": None}
 
 
 def expand(loader: ConfigLoader | None, arguments: Sequence[str]) -> Expanded:
@@ -135,7 +154,7 @@ def _joined(group: Sequence[PlannedCell], factors: Sequence[str]) -> PlannedCell
     return PlannedCell(cell=first.cell, label=label, factors=joined, folder=first.folder, overrides=first.overrides)
 
 
-def _sweep(merged: list[PlannedCell], expanded: Expanded, cells: Sequence[Cell], arguments: Sequence[str]) -> SweepPlan:
+def _sweep(merged: list[PlannedCell], seeds: list[int], cells: Sequence[Cell], arguments: Sequence[str]) -> SweepPlan:
     created = datetime.now(UTC)
     notes = [cells[0].config.runtime.note] if cells[0].config.runtime.note else []
     if len(merged) < len(cells):
@@ -147,7 +166,8 @@ def _sweep(merged: list[PlannedCell], expanded: Expanded, cells: Sequence[Cell],
         command=command_line(),
         study=cells[0].config.study,
         cells=merged,
-        seeds=expanded.seeds,
+        seeds=seeds,
+        question=question.declared(cells[0].config.sweep),
         versions=provenance.versions(),
         git=provenance.git_state(),
         source=cells[0].source,

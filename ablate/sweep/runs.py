@@ -33,6 +33,7 @@ def planned_runs(study: StudyFolder, plan: SweepPlan) -> list[PlannedRun]:
         PlannedRun(cell, seed, study.run(cell.folder, seed))
         for turn, seed in enumerate(plan.seeds)
         for cell in plan.cells[:: 1 if turn % 2 == 0 else -1]
+        if seed in plan.seeds_of(cell.cell)
     ]
 
 

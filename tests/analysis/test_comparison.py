@@ -342,7 +342,7 @@ def test_one_look_before_the_planned_seeds_makes_the_anytime_interval_primary(tm
 def test_a_crashed_variant_is_no_early_look_at_the_others(tmp_path):
     arms = {"rope": BASE, "roper": shifted(BASE, -0.05), "dead": BASE}
     changes = {("dead", seed): ending(Status.failed) for seed in range(10)}
-    write_study(tmp_path / "s", arms, changes=changes, looks=[20])
+    write_study(tmp_path / "s", arms, changes=changes, looks=[30])
     assert compare(tmp_path / "s").result("roper").against.looks == ()
 
 

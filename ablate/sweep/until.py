@@ -1,0 +1,56 @@
+"""Adding seeds until every comparison with the baseline is decided: which seeds come next, for whom, and the end.
+
+The plan's file is the whole state: the seeds asked for so far, the cells that were decided and at how many seeds. What
+counts as decided is in `analysis.until`, which keeps the error rate of the whole procedure at alpha however many blocks
+there are. A cell that was decided gets no more seeds and stays in every table with those that it has.
+"""
+
+from ablate.sweep.plan import Plan
+
+
+class Blocks:
+    """The blocks of seeds of one sweep; `until` and `seeds` of its plan are changed in place."""
+
+    def __init__(self, plan: Plan) -> None:
+        assert plan.sweep.until is not None
+        self.plan, self.until = plan, plan.sweep.until
+
+    def headline(self) -> str:
+        """Return how the sweep adds seeds, in words."""
+        cells, most = len(self.plan.sweep.cells), self.until["max_seeds"]
+        how = f"seeds in blocks of {self.until['block']} until decided, at most {most}"
+        return f"{cells} cells, {how} (up to {cells * most} runs)"
+
+    def advance(self) -> list[str]:
+        """Take in the results so far; return what to say. Then `until["ended"]` is set, or there is another block."""
+        from analysis.until import decisions  # noqa: PLC0415  (pandas and scipy, needed only here)
+
+        sweep = self.plan.sweep
+        found = decisions(self.plan.study.path, sweep.id)
+        lines = [f"after {len(sweep.seeds)} seeds"]
+        for one in found.decisions:
+            if (before := self.until["stopped"].get(one.cell)) is not None:
+                lines.append(f"  {one.label}: {before['why']}, stopped at {before['seeds']} seeds")
+                continue
+            if one.why:
+                self.until["stopped"][one.cell] = {"seeds": len(sweep.seeds), "why": one.why}
+            lines.append(f"  {one.text}")
+        self._go_on(found.problem)
+        if self.until["ended"]:
+            lines.append(f"stopped adding seeds: {self.until['ended']}")
+        self.plan.study.write_sweep(sweep)
+        return lines
+
+    def _go_on(self, problem: str) -> None:
+        """Ask for the next block, or note why there is none."""
+        sweep, pool = self.plan.sweep, self.plan.pool
+        stopped = self.until["stopped"]
+        open_cells = [cell.label for cell in sweep.cells[1:] if cell.cell not in stopped]
+        if problem:
+            self.until["ended"] = problem
+        elif not open_cells:
+            self.until["ended"] = "every comparison is decided"
+        elif len(sweep.seeds) >= len(pool):
+            self.until["ended"] = f"sweep.max_seeds={len(pool)} is reached; undecided: {', '.join(open_cells)}"
+        else:
+            sweep.seeds = pool[: len(sweep.seeds) + self.until["block"]]
