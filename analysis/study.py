@@ -120,10 +120,20 @@ class Replaced:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What the study of one task is a part of; `labels` are those of the variants of all tasks, in order."""
+
+    task: str
+    whole: "Study"
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Study:
     """All that an analysis needs. `seeds` are the planned ones, in order; the first variant is the plan's baseline.
 
     `shared_seeds` is False when equal seed numbers of two variants have nothing in common, so pairing would be wrong.
+    `part` is set when this is one task of a study of several.
     """
 
     name: str
@@ -136,6 +146,13 @@ class Study:
     replaced: tuple[Replaced, ...] = ()
     shared_seeds: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
+    part: Part | None = None
+
+    @functools.cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each variant by its label, which decides its style; the same in every task of a study."""
+        labels = self.part.labels if self.part else [variant.label for variant in self.variants]
+        return {label: place for place, label in enumerate(labels)}
 
     @functools.cached_property
     def metrics(self) -> list[str]:
