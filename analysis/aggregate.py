@@ -1,10 +1,9 @@
 """Comparisons of several tasks put together: the score of every run, and per variant what its scores amount to.
 
 Only tasks count on which every variant has a run that ended, and some run finished. The statistics are in
-`analysis.statistics.aggregate`, tables of them in `analysis.aggregate_tables`.
+`analysis.statistics.aggregate`, tables of them in `analysis.overall_tables`.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +26,7 @@ class VariantScores:
     """One variant over all tasks. `place` is its place in the study; `n_failed` counts runs that score 0 as failures.
 
     `difference` is IQM minus the baseline's on the runs (task and seed) that ended in both: None for the baseline
-    itself and without shared seeds. `verdicts` counts those on the single tasks.
+    itself and without shared seeds.
     """
 
     label: str
@@ -36,7 +35,6 @@ class VariantScores:
     n_failed: int
     iqm: Estimate
     difference: Estimate | None
-    verdicts: Counter[str]
 
     @property
     def units(self) -> list[Array]:
@@ -60,17 +58,22 @@ class Aggregate:
 
 def aggregate(comparisons: Mapping[str, Comparison]) -> Aggregate | None:
     """Put comparisons together by task; None unless there are at least three common tasks."""
-    places = {label: place for one in comparisons.values() for label, place in one.study.places.items()}
-    labels = {result.variant.label for one in comparisons.values() for result in one.results}
-    ordered = sorted(labels, key=places.__getitem__)
-    common = {task: one for task, one in comparisons.items() if not missing(one, ordered) and _finished(one).size}
+    places = labels_of(comparisons)
+    common = {task: one for task, one in comparisons.items() if not missing(one, places) and _finished(one).size}
     if len(common) < FEWEST_TASKS:
         return None
     baseline = next(iter(common.values())).question.baseline.label
-    scores = {label: {task: _scores(one, label) for task, one in common.items()} for label in ordered}
+    scores = {label: {task: _scores(one, label) for task, one in common.items()} for label in places}
     shared = all(one.study.shared_seeds for one in common.values())
-    rows = (_row(label, places[label], scores, common, baseline if shared else None) for label in ordered)
+    rows = (_row(label, place, scores, common, baseline if shared else None) for label, place in places.items())
     return Aggregate(tuple(common), baseline, tuple(rows))
+
+
+def labels_of(comparisons: Mapping[str, Comparison]) -> dict[str, int]:
+    """The variants of all tasks in the order of the plan, each with its place in the study."""
+    places = {label: place for one in comparisons.values() for label, place in one.study.places.items()}
+    compared = {result.variant.label for one in comparisons.values() for result in one.results}
+    return {label: places[label] for label in sorted(compared, key=places.__getitem__)}
 
 
 def missing(comparison: Comparison, labels: Iterable[str]) -> list[str]:
@@ -108,7 +111,6 @@ def _row(
         sum(len(result.arm.failed) for result in results),
         clipped(jackknife(_units(scores[label]), lambda units: iqm(np.concatenate(units)))),
         _difference(scores[label], scores[baseline]) if compared and baseline is not None else None,
-        Counter(str(result.against.judgement.verdict) for result in results if result.against is not None),
     )
 
 

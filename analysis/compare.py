@@ -1,8 +1,8 @@
 """The command `python -m analysis.compare STUDY A B`: is variant A better than variant B? For scripts.
 
 The exit code tells the verdict on A against B: 0 better, 10 equivalent, 11 inconclusive, 12 worse, 13 unstable,
-14 insufficient; 2 for bad input. In a study of several tasks, --task says on which of them; labels are then those within
-that task, without its name. The comparison itself is `analysis.comparison.compare`.
+14 insufficient; 2 for bad input. In a study of several tasks --task says on which of them; labels are those within that
+task, without its name. The comparison itself is `analysis.comparison.compare`.
 """
 
 import argparse

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from analysis.aggregate_tables import aggregate_data
 from analysis.comparison_table import counts, success
 from analysis.factorial_tables import FactorialReport, factorial_data, factorial_report
+from analysis.overall_tables import aggregate_data
 from analysis.results import Comparison, VariantResult
 from analysis.statistics.intervals import Interval
 from analysis.study import Replaced

@@ -4,8 +4,10 @@
     report.md          the same without figures       runs.csv           one row per planned run
     tables/<name>.{md,csv,tex}                        figures/<name>.{png,svg,pdf,csv}
 
-In a study of several tasks, tables and figures of one task are in a folder of its name (tables/<task>/<name>), and those
-over all tasks are beside these folders. The same study gives the same bytes, whatever the folder, day and time zone: no build time and no absolute path is
+In a study of several tasks the tables and figures of one task are in a folder of its name (tables/<task>/<name>), those
+over all tasks beside these folders.
+
+The same study gives the same bytes, whatever the folder, day and time zone: no build time and no absolute path is
 written. Exit codes: 0 all planned runs have a value, 1 some have not (the report is written all the same), 2 bad input.
 """
 
@@ -95,8 +97,9 @@ def report_files(task_set: TaskSet, command: str) -> Files:
         "comparison.json": to_json(task_set_data(task_set, factorials)).encode(),
         "runs.csv": task_set.study.runs.to_csv(index=False, lineterminator="\n").encode(),
     }
-    for part in (report, *report.sections):
-        files |= _part_files(part.tables.values(), part.drawn, part.folder)
+    files |= _part_files(report.tables.values(), report.drawn, "")
+    for section in report.sections:
+        files |= _part_files(section.tables.values(), section.drawn, section.folder)
     return files
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.aggregate_tables import aggregate_tables
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
 from analysis.factorial_tables import FactorialReport, factorial_report
+from analysis.overall_tables import overall_tables
 from analysis.plots.base import Drawn, draw_aggregate, draw_all
 from analysis.results import Comparison
 from analysis.steps import steps_table
@@ -39,8 +39,6 @@ class Report:
     drawn: Sequence[Drawn]
     command: str
 
-    folder = ""
-
     @property
     def title(self) -> str:
         """The study, its task where one of several was chosen, and the metric."""
@@ -54,7 +52,7 @@ def report_of(task_set: TaskSet, command: str) -> Report:
     folders = _folders(task_set.comparisons) if task_set.several else dict.fromkeys(task_set.comparisons, "")
     sections = [_section(task, one, folders[task]) for task, one in task_set.comparisons.items()]
     drawn = draw_aggregate(task_set.aggregate) if task_set.aggregate is not None else []
-    return Report(task_set, sections, aggregate_tables(task_set), drawn, command)
+    return Report(task_set, sections, overall_tables(task_set), drawn, command)
 
 
 def _section(task: str, comparison: Comparison, folder: str) -> Section:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis import design
-from analysis.aggregate import Aggregate, aggregate, missing
+from analysis.aggregate import Aggregate, aggregate, labels_of, missing
 from analysis.comparison import conclude
 from analysis.design import DEFAULT_METRIC, Question
 from analysis.evidence import gather
@@ -43,17 +43,20 @@ class TaskSet:
         return next(iter(self.comparisons.values()))
 
     @property
+    def labels(self) -> list[str]:
+        """The variants of all tasks, in the order of the plan."""
+        return list(labels_of(self.comparisons))
+
+    @property
     def remarks(self) -> list[str]:
         """What a reader must know of the tasks: left out, not run by every variant, too few to put together."""
         lines = [f"task {task} is left out: {reason}" for task, reason in self.left_out.items()]
-        labels = dict.fromkeys(result.variant.label for one in self.comparisons.values() for result in one.results)
         for task, one in self.comparisons.items():
-            if absent := missing(one, labels):
+            if absent := missing(one, self.labels):
                 lines.append(f"no run has ended on task {task}: {', '.join(absent)}")
         if self.several and self.aggregate is None:
-            lines.append(
-                f"no aggregate over tasks: it takes {FEWEST_TASKS} on which a run of every variant ended and one finished"
-            )
+            few = f"it takes {FEWEST_TASKS} with an ended run of every variant and a finished one"
+            lines.append(f"no aggregate over tasks: {few}")
         return lines
 
 

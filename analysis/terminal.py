@@ -1,10 +1,10 @@
-"""What the commands print: comparisons, verdicts, the aggregate over tasks, what did not finish. Light enough to end every sweep."""
+"""What the commands print: comparisons, verdicts, aggregate, what did not finish. Light enough to end every sweep."""
 
 from rich.console import Console
 from rich.text import Text
 
-from analysis.aggregate_tables import aggregate_tables
 from analysis.comparison_table import comparison_table, failures_table
+from analysis.overall_tables import overall_tables
 from analysis.results import Comparison
 from analysis.study import Study
 from analysis.tables import Table, to_terminal
@@ -16,13 +16,15 @@ def print_task_set(task_set: TaskSet, console: Console, *, failures: bool = True
     """Print the comparison of every task, then, for several, the aggregate and what must be said of the tasks."""
     for task, comparison in task_set.comparisons.items():
         if task_set.several:
-            console.rule(Text(task), align="left")
+            console.rule(Text(f"task {task}"), align="left")
         print_comparison(comparison, console, failures=failures)
     if not task_set.several:
         return
     console.rule(Text("all tasks"), align="left")
-    if task_set.aggregate is not None:
-        print_table(aggregate_tables(task_set)["aggregate"], console)
+    tables = overall_tables(task_set)
+    for name in ("verdicts", "aggregate"):
+        if name in tables:
+            print_table(tables[name], console)
     for remark in task_set.remarks:
         console.print(Text(f"note: {remark}", style="yellow"))
 

@@ -1,9 +1,13 @@
-"""The aggregate over several tasks as tables and as data for scripts. Its numbers come from `analysis.aggregate`."""
+"""What goes over several tasks, as tables and as data for scripts: verdicts side by side, the aggregate.
+
+The numbers come from `analysis.task_sets` and `analysis.aggregate`.
+"""
 
 from typing import Any
 
 from analysis import formatting as fmt
 from analysis.aggregate import Aggregate, VariantScores, profile
+from analysis.results import Comparison
 from analysis.statistics.aggregate import Estimate
 from analysis.tables import Cell, Column, Table
 from analysis.task_sets import TaskSet
@@ -19,31 +23,49 @@ AGGREGATE_COLUMNS = (
     Column("runs", "right"),
     Column("IQM score [95 % CI]", "right"),
     Column("Δ vs baseline [95 % CI]", "right"),
-    Column("verdicts by task"),
 )
 
 
-def aggregate_tables(task_set: TaskSet) -> dict[str, Table]:
-    """The tables over all tasks by name; empty without an aggregate."""
+def overall_tables(task_set: TaskSet) -> dict[str, Table]:
+    """The tables over all tasks by name; empty for a study of one task, and of verdicts only without an aggregate."""
     found = task_set.aggregate
-    tables = (_scores_table(task_set, found), _profile_table(task_set, found)) if found is not None else ()
+    scores = (_scores_table(task_set, found), _profile_table(task_set, found)) if found is not None else ()
+    tables = (verdicts_table(task_set), *scores) if task_set.several else ()
     return {table.name: table for table in tables}
 
 
+def verdicts_table(task_set: TaskSet) -> Table:
+    """Variant by task: the verdict, a dash where the task has no such variant."""
+    columns = (Column("variant"), *map(Column, task_set.comparisons))
+    rows = [
+        (Cell(label, {"label": label}), *(_verdict(task, one, label) for task, one in task_set.comparisons.items()))
+        for label in task_set.labels
+    ]
+    family = family_text(task_set.first)
+    caption = f"Verdict on each task against its own baseline; p Holm-corrected over {family}."
+    return Table("verdicts", columns, rows, marked(task_set.study, caption))
+
+
+def _verdict(task: str, comparison: Comparison, label: str) -> Cell:
+    found = {result.variant.label: result for result in comparison.results}.get(label)
+    if found is None:
+        return Cell(fmt.DASH, {task: None})
+    verdict = "baseline" if found.against is None else str(found.against.judgement.verdict)
+    return Cell(verdict, {task: verdict})
+
+
 def _scores_table(task_set: TaskSet, found: Aggregate) -> Table:
-    rows = [_row(one, found.baseline) for one in found.variants]
+    rows = [_row(one) for one in found.variants]
     return Table("aggregate", AGGREGATE_COLUMNS, rows, marked(task_set.study, _caption(task_set, found)))
 
 
-def _row(one: VariantScores, baseline: str) -> tuple[Cell, ...]:
+def _row(one: VariantScores) -> tuple[Cell, ...]:
     failed = f" ({one.n_failed} failed)" if one.n_failed else ""
-    verdicts = ", ".join(f"{n} {verdict}" for verdict, n in one.verdicts.items())
     return (
         Cell(one.label, {"label": one.label}),
         Cell(f"{one.n_runs}{failed}", {"runs": one.n_runs, "n_failed": one.n_failed, "seeds": one.iqm.n}),
         Cell(estimate_text(one.iqm), {"iqm": one.iqm.value, "iqm_ci": ends(one.iqm)}),
         _difference_cell(one.difference),
-        Cell("baseline" if one.label == baseline else verdicts, {"verdicts": dict(one.verdicts)}),
     )
 
 
@@ -71,11 +93,11 @@ def _caption(task_set: TaskSet, found: Aggregate) -> str:
     failed, runs = sum(one.n_failed for one in found.variants), sum(one.n_runs for one in found.variants)
     return (
         f"Over {plural(len(found.tasks), 'task')} ({', '.join(found.tasks)}), by the final {question.label}, "
-        f"{question.direction} is better; baseline {found.baseline}. Score of a run: 0 for the worst and 1 for the best "
-        f"finished run of its task in this study; a run that failed or diverged scores 0 ({failed} of {runs} runs). IQM: "
-        "mean of the middle half of the scores of all runs and tasks. Differences on the runs that ended in both. Intervals: "
-        f"{METHOD}, the best and worst run taken as given.{_looked(task_set)} Verdicts are those on single tasks, with p "
-        f"Holm-corrected over {family_text(task_set.first)}; the aggregate has none."
+        f"{question.direction} is better; baseline {found.baseline}. The score of a run is 0 for the worst and 1 for "
+        "the best finished run of its task in this study; one that failed or diverged scores 0 "
+        f"({failed} of {runs} runs). IQM: mean of the middle half of the scores of all runs and tasks. Differences on "
+        f"the runs that ended in both. Intervals: {METHOD}, the best and worst run taken as given.{_looked(task_set)} "
+        "There is no verdict on a score: verdicts are by task."
     )
 
 
@@ -92,8 +114,8 @@ def _profile_table(task_set: TaskSet, found: Aggregate) -> Table:
         (Cell(one.label, {"label": one.label}), *map(_share_cell, TAUS, profile(one, TAUS))) for one in found.variants
     ]
     caption = (
-        f"Performance profile over {plural(len(found.tasks), 'task')}: the share of a variant's runs that score above a "
-        f"threshold. Pointwise intervals: {METHOD}; n/a where leaving out a seed never changes the share."
+        f"Performance profile over {plural(len(found.tasks), 'task')}: the share of a variant's runs with a score "
+        f"above a threshold. Pointwise intervals: {METHOD}; n/a where leaving out a seed never changes the share."
     )
     return Table("performance_profile", columns, rows, marked(task_set.study, caption))
 
@@ -108,15 +130,19 @@ def aggregate_data(task_set: TaskSet) -> dict[str, Any] | None:
     found = task_set.aggregate
     if found is None:
         return None
-    tables = aggregate_tables(task_set)
-    profiles = [{name: row[name] for name in row if name != "label"} for row in tables["performance_profile"].records()]
-    scores = [
-        {task: {str(seed): x for seed, x in own.items()} for task, own in v.scores.items()} for v in found.variants
-    ]
-    records = zip(tables["aggregate"].records(), profiles, scores, strict=True)
+    tables = overall_tables(task_set)
+    rows, shares = (tables[name].records() for name in ("aggregate", "performance_profile"))
     return {
         "tasks": list(found.tasks),
         "baseline": found.baseline,
         "caption": tables["aggregate"].caption,
-        "variants": [{**row, "profile": share, "scores": own} for row, share, own in records],
+        "variants": [
+            row | {"profile": share, "scores": _scores(one)}
+            for row, share, one in zip(rows, shares, found.variants, strict=True)
+        ],
     }
+
+
+def _scores(one: VariantScores) -> dict[str, dict[str, float]]:
+    """Scores by task and seed, with keys that JSON can have."""
+    return {task: {str(seed): score for seed, score in own.items()} for task, own in one.scores.items()}
