@@ -13,7 +13,6 @@ from typing import Any
 
 from ablate.jsonfiles import canonical_json
 from analysis import configs
-from analysis.formatting import factor_value
 from analysis.load import unique_labels
 from analysis.study import LoadedRun, Part, Study, StudyError, Variant
 
@@ -55,7 +54,7 @@ def choose_task(study: Study, task: str | None) -> Study:
 
 def _level(variant: Variant, name: str) -> str:
     value = variant.factors.get(name)
-    return UNNAMED if value is None else factor_value(value)
+    return UNNAMED if value is None else str(value)
 
 
 def _levels(variants: Iterable[Variant], name: str) -> list[str]:
