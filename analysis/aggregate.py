@@ -59,7 +59,7 @@ class Aggregate:
 def aggregate(comparisons: Mapping[str, Comparison]) -> Aggregate | None:
     """Put comparisons together by task; None unless there are at least three common tasks."""
     places = labels_of(comparisons)
-    common = {task: one for task, one in comparisons.items() if not missing(one, places) and _finished(one).size}
+    common = {task: one for task, one in comparisons.items() if not obstacle(one, places)}
     if len(common) < FEWEST_TASKS:
         return None
     baseline = next(iter(common.values())).question.baseline.label
@@ -76,10 +76,13 @@ def labels_of(comparisons: Mapping[str, Comparison]) -> dict[str, int]:
     return {label: places[label] for label in sorted(compared, key=places.__getitem__)}
 
 
-def missing(comparison: Comparison, labels: Iterable[str]) -> list[str]:
-    """Those of the variants of which no run on this task has ended."""
+def obstacle(comparison: Comparison, labels: Iterable[str]) -> str:
+    """Why a task says nothing of all these variants together; empty when it does."""
     there = {result.variant.label for result in comparison.results if result.arm.ended}
-    return [label for label in labels if label not in there]
+    missing = [label for label in labels if label not in there]
+    if missing:
+        return f"no run of {', '.join(missing)} has ended"
+    return "" if _finished(comparison).size else "no run has finished"
 
 
 def _finished(comparison: Comparison) -> Array:

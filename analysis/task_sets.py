@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis import design
-from analysis.aggregate import Aggregate, aggregate, labels_of, missing
+from analysis.aggregate import Aggregate, aggregate, labels_of, obstacle
 from analysis.comparison import conclude
 from analysis.design import DEFAULT_METRIC, Question
 from analysis.evidence import gather
@@ -49,11 +49,11 @@ class TaskSet:
 
     @property
     def remarks(self) -> list[str]:
-        """What a reader must know of the tasks: left out, not run by every variant, too few to put together."""
+        """What a reader must know of the tasks: left out, in no aggregate, too few for one."""
         lines = [f"task {task} is left out: {reason}" for task, reason in self.left_out.items()]
         for task, one in self.comparisons.items():
-            if absent := missing(one, self.labels):
-                lines.append(f"no run has ended on task {task}: {', '.join(absent)}")
+            if self.several and (reason := obstacle(one, self.labels)):
+                lines.append(f"task {task} is in no aggregate: {reason}")
         if self.several and self.aggregate is None:
             few = f"it takes {FEWEST_TASKS} with an ended run of every variant and a finished one"
             lines.append(f"no aggregate over tasks: {few}")
