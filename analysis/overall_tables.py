@@ -20,7 +20,7 @@ METHOD = "95 %, delete-one-seed jackknife with Student t"
 
 AGGREGATE_COLUMNS = (
     Column("variant"),
-    Column("runs", "right"),
+    Column("runs (seeds)", "right"),
     Column("IQM score [95 % CI]", "right"),
     Column("Δ vs baseline [95 % CI]", "right"),
 )
@@ -60,10 +60,10 @@ def _scores_table(task_set: TaskSet, found: Aggregate) -> Table:
 
 
 def _row(one: VariantScores) -> tuple[Cell, ...]:
-    failed = f" ({one.n_failed} failed)" if one.n_failed else ""
+    failed = f", {one.n_failed} failed" if one.n_failed else ""
     return (
         Cell(one.label, {"label": one.label}),
-        Cell(f"{one.n_runs}{failed}", {"runs": one.n_runs, "n_failed": one.n_failed, "seeds": one.iqm.n}),
+        Cell(f"{one.n_runs} ({one.iqm.n}){failed}", {"runs": one.n_runs, "n_failed": one.n_failed, "seeds": one.iqm.n}),
         Cell(estimate_text(one.iqm), {"iqm": one.iqm.value, "iqm_ci": ends(one.iqm)}),
         _difference_cell(one.difference),
     )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from fake_study import noise, planned, study_of, suite
+from fake_study import noise, planned, study_of, suite, write_study
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,6 +126,28 @@ def test_with_all_sweeps_the_class_selects_the_task(tmp_path):
     assert {task: labels(part) for task, part in parts.items()} == {task: ["rope", "roper"] for task in SHIFTS}
     assert parts["copy"].factor_names == ["model.attention"]
     assert parts["sort"].config["task.seq_len"] == 4
+
+
+@pytest.mark.parametrize("second", [{"attention": "none"}, {"task": "short", "attention": "none"}])
+def test_with_all_sweeps_two_tasks_of_one_class_are_known_by_the_names_in_the_plans(tmp_path, second):
+    lengths = {"short": 16, "long": 64}
+    first = {f"{task} {arm}": {"task": task, "attention": arm} for task in lengths for arm in ("rope", "roper")}
+    other = {"none": second}
+    folder = write_study(
+        tmp_path / "s", dict.fromkeys(first, ARMS["rope"]), factors=first, sweep="20260101T000000-aaaa"
+    )
+    write_study(tmp_path / "s", dict.fromkeys(other, ARMS["rope"]), factors=other, sweep="20260102T000000-bbbb")
+    for label, factors in (first | other).items():
+        lines = f"task:\n  _target_: my.copy.Copy\n  seq_len: {lengths[factors.get('task', 'short')]}\n"
+        for seed in range(4):
+            config = folder.run(planned(label, factors).folder, seed).config
+            config.write_text(f"{lines}model:\n  attention: {factors['attention']}\n")
+    parts = by_task(load_study(tmp_path / "s", "all"))
+    assert {task: labels(part) for task, part in parts.items()} == {
+        "short": ["rope", "roper", "none"],
+        "long": ["rope", "roper"],
+    }
+    assert parts["long"].factor_names == ["model.attention"]
 
 
 def test_a_damaged_run_is_a_problem_of_its_own_task(tmp_path):
