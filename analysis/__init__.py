@@ -3,8 +3,9 @@
     study = load_study("multirun/copy_repeat")
     comparison = compare(study, metric="eval/loss", margin="2%")
     figures(comparison, "figures")
+    task_set = compare_tasks(study, baseline="rope")        # a study of several tasks
 
-The three names are loaded when first used, so that importing the package costs nothing. Commands: `analysis.report` and
+The names are loaded when first used, so that importing the package costs nothing. Commands: `analysis.report` and
 `analysis.compare`.
 """
 
@@ -15,10 +16,16 @@ if TYPE_CHECKING:
     from analysis.comparison import compare
     from analysis.load import load_study
     from analysis.plots.base import figures
+    from analysis.task_sets import compare_tasks
 
-__all__ = ["compare", "figures", "load_study"]
+__all__ = ["compare", "compare_tasks", "figures", "load_study"]
 
-_HOMES = {"compare": "analysis.comparison", "figures": "analysis.plots.base", "load_study": "analysis.load"}
+_HOMES = {
+    "compare": "analysis.comparison",
+    "compare_tasks": "analysis.task_sets",
+    "figures": "analysis.plots.base",
+    "load_study": "analysis.load",
+}
 
 
 def __getattr__(name: str) -> Any:

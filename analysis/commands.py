@@ -25,6 +25,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--margin", help="smallest difference of interest: 0.01, or 2%% of the baseline's mean")
     parser.add_argument("--transform", choices=tuple(SCALES), help="log: compare by ratios")
     parser.add_argument("--threshold", help="value of the metric at or beyond which a run has solved the task")
+    parser.add_argument("--task", help="one task of a study of several")
     parser.add_argument("--sweep", default="latest", help="latest, all, or the id of a sweep (default: %(default)s)")
 
 

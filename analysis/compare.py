@@ -1,7 +1,8 @@
 """The command `python -m analysis.compare STUDY A B`: is variant A better than variant B? For scripts.
 
 The exit code tells the verdict on A against B: 0 better, 10 equivalent, 11 inconclusive, 12 worse, 13 unstable,
-14 insufficient; 2 for bad input. The comparison itself is `analysis.comparison.compare`.
+14 insufficient; 2 for bad input. In a study of several tasks --task says on which of them; labels are those within that
+task, without its name. The comparison itself is `analysis.comparison.compare`.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from analysis.design import find_baseline
 from analysis.export import comparison_data, to_json, variant_data
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
+from analysis.tasks import choose_task
 from analysis.terminal import print_comparison
 
 EXIT_CODES = {
@@ -40,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    study = commands.load(options)
+    study = choose_task(commands.load(options), options.task)
     a, b = (find_baseline(study, name) for name in (options.a, options.b))
     if a is b:
         raise StudyError(f"{options.a!r} and {options.b!r} are the same variant, {a.label}")

@@ -4,12 +4,14 @@
 figures and files are made from it elsewhere.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from analysis import design
-from analysis.design import PENDING, Arm, Pairs, Question
+from analysis.design import Arm, Question
+from analysis.evidence import Compared, Gathered, gather
 from analysis.flags import flags_of
 from analysis.load import load_study
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
@@ -18,9 +20,9 @@ from analysis.statistics.multiple import holm
 from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
 from analysis.statistics.power import minimum_detectable_effect, seeds_needed, upper_sd
 from analysis.statistics.sensitivity import why_fragile
-from analysis.statistics.sequential import at_several_looks
-from analysis.statistics.verdict import Evidence, Outcomes, judge
+from analysis.statistics.verdict import Evidence, judge
 from analysis.study import Study
+from analysis.tasks import choose_task
 
 
 def compare(
@@ -33,6 +35,7 @@ def compare(
     transform: str | None = None,
     threshold: float | str | None = None,
     only: Iterable[str] | None = None,
+    task: str | None = None,
 ) -> Comparison:
     """Compare every variant (or `only` those labels) with the baseline.
 
@@ -40,10 +43,11 @@ def compare(
     factor=value or by level; `direction` is lower or higher (by default from the metric's name); `margin` is the
     smallest effect of interest, absolute or "2%". `transform` is none, or log to compare logarithms (differences are
     then ratios, and margins in per cent). A run has solved the task when its final value is at or beyond `threshold`.
-    What is left out is as the sweep declared it (`sweep.metric`, `sweep.margin`, ...).
+    What is left out is as the sweep declared it (`sweep.metric`, `sweep.margin`, ...). In a study of several tasks one
+    `task` is chosen; `analysis.task_sets.compare_tasks` compares all of them.
     Raises StudyError when the question cannot be asked of this study.
     """
-    loaded = study if isinstance(study, Study) else load_study(study)
+    loaded = choose_task(study if isinstance(study, Study) else load_study(study), task)
     question = design.ask(
         loaded,
         metric,
@@ -53,89 +57,29 @@ def compare(
         transform=transform,
         threshold=threshold,
     )
-    chosen = [loaded.variant(label) for label in only] if only is not None else list(loaded.variants)
-    arms = [design.arm_of(loaded, variant, question) for variant in loaded.variants if variant in chosen]
-    base = design.arm_of(loaded, question.baseline, question)
-    evidence = [_against(loaded, question, arm, base) for arm in arms if arm.variant is not question.baseline]
-    judged = iter(_judged(evidence, question, base))
-    results = [_result(loaded, question, arm, None if arm.variant is base.variant else next(judged)) for arm in arms]
-    if question.baseline not in chosen:
-        results.insert(0, _result(loaded, question, base, None))
-    assert only is not None or len(results) == len(loaded.variants), "rows out must equal variants in"
-    return Comparison(loaded, question, tuple(_mark_best(results, question)))
+    (comparison,) = conclude([gather(loaded, question, only)])
+    assert only is not None or len(comparison.results) == len(loaded.variants), "rows out must equal variants in"
+    return comparison
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """A comparison before Holm's correction, which needs all of them."""
-
-    arm: Arm
-    pairs: Pairs
-    difference: Difference
-    outcomes: Outcomes
-    success: Outcomes
-    looks: tuple[int, ...]
-    welch: Difference | None
-
-
-def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared:
-    if {arm.variant.cell, base.variant.cell} & study.stopped.keys():
-        arm, base = arm.on_seeds_of(base), base.on_seeds_of(arm)
-    pairs = design.pair(arm, base)
-    lower = question.lower_is_better
-    paired = study.shared_seeds and bool(set(arm.ended) & set(base.ended))
-    outcomes = _outcomes(arm, base, arm.values, base.values, paired=paired)
-    success = _outcomes(arm, base, arm.solved, base.solved, paired=paired)
-    looks = _several_looks(study, arm, base)
-    if not paired:
-        unpaired = unpaired_difference(arm.sample, base.sample, lower_is_better=lower)
-        return _Compared(arm, pairs, unpaired, outcomes, success, looks, None)
-    difference = paired_difference(pairs.variant, pairs.baseline, lower_is_better=lower)
-    if looks:
-        seen = [sum(seed in study.seeds[:n] for seed in pairs.seeds) for n in looks]
-        difference = at_several_looks(difference, pairs.variant - pairs.baseline, seen)
-    lost = len(pairs.dropped) > 0.2 * (len(pairs.seeds) + len(pairs.dropped))
-    welch = unpaired_difference(arm.sample, base.sample, lower_is_better=lower) if lost else None
-    beside = welch if welch is not None and welch.p is not None else None
-    return _Compared(arm, pairs, difference, outcomes, success, looks, beside)
-
-
-def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
-    """The looks, this one among them.
-
-    Empty when there was but one and the number of seeds did not hang on results: at all planned seeds, none pending.
-    """
-    cells = frozenset({arm.variant.cell, base.variant.cell})
-    recorded = design.looks_at(study, cells)
-    looks = sorted({*recorded, design.seeds_now(study, cells)}) if recorded else []
-    if cells & study.open_ended:
-        return tuple(looks)
-    pending = any(counts[kind] for counts in (arm.counts, base.counts) for kind in PENDING)
-    early = pending and any(n < len(study.seeds) for n in looks)
-    return tuple(looks) if len(looks) > 1 or early else ()
-
-
-def _outcomes(arm: Arm, base: Arm, left: Collection[int], right: Collection[int], *, paired: bool) -> Outcomes:
-    """Count the seeds of either arm that did well, `left` and `right`, and the others that ended."""
-    common = set(arm.ended) & set(base.ended) if paired else set()
-    return Outcomes(
-        variant_ok=len(left),
-        variant_failed=len(arm.ended) - len(left),
-        baseline_ok=len(right),
-        baseline_failed=len(base.ended) - len(right),
-        only_variant=sum(seed in left and seed not in right for seed in common),
-        only_baseline=sum(seed in right and seed not in left for seed in common),
+def conclude(questions: Sequence[Gathered]) -> list[Comparison]:
+    """The verdicts on every question, with Holm's correction over the comparisons of all of them together."""
+    compared = [(one, asked) for asked in questions for one in asked.compared]
+    p_values = [one.difference.p for one, _ in compared]
+    judged = (
+        _judge_one(replace(one, difference=_with_fragility(one, p_values, place)), p, asked.question, asked.base)
+        for place, ((one, asked), p) in enumerate(zip(compared, holm(p_values), strict=True))
     )
+    return [_comparison(asked, list(islice(judged, len(asked.compared))), len(p_values)) for asked in questions]
 
 
-def _judged(compared: list[_Compared], question: Question, base: Arm) -> list[Against]:
-    """Verdicts, after Holm's correction over all comparisons with the baseline."""
-    p_values = [one.difference.p for one in compared]
-    checked = [replace(one, difference=_with_fragility(one, p_values, i)) for i, one in enumerate(compared)]
-    return [_judge_one(one, p, question, base) for one, p in zip(checked, holm(p_values), strict=True)]
+def _comparison(asked: Gathered, judged: Sequence[Against], family: int) -> Comparison:
+    study, question, others = asked.study, asked.question, iter(judged)
+    results = [_result(study, question, arm, None if arm is asked.base else next(others)) for arm in asked.arms]
+    return Comparison(study, question, tuple(_mark_best(results, question)), family)
 
 
-def _with_fragility(one: _Compared, p_values: Sequence[float | None], place: int) -> Difference:
+def _with_fragility(one: Compared, p_values: Sequence[float | None], place: int) -> Difference:
     """Fragility by the p that decides: Holm's, with all other comparisons as they are."""
     d = one.difference
     if d.p is None or not d.paired or one.looks:
@@ -147,7 +91,7 @@ def _with_fragility(one: _Compared, p_values: Sequence[float | None], place: int
     return replace(d, fragile=why_fragile(one.pairs.variant - one.pairs.baseline, d.sensitivity, corrected))
 
 
-def _judge_one(one: _Compared, p_holm: float | None, question: Question, base: Arm) -> Against:
+def _judge_one(one: Compared, p_holm: float | None, question: Question, base: Arm) -> Against:
     evidence = Evidence(
         difference=one.difference,
         p_holm=p_holm,

@@ -156,6 +156,13 @@ def ask(
     metric = metric or declared.get("metric") or DEFAULT_METRIC
     given = {"direction": direction, "margin": margin, "transform": transform, "threshold": threshold}
     same = metric == declared.get("metric")
+    if (
+        same
+        and margin is None
+        and str(declared.get("margin")).endswith("%")
+        and not _reference(study, metric, baseline)
+    ):
+        declared = {**declared, "margin": None}  # per cent of a mean that there is not
     chosen = {name: declared.get(name) if value is None and same else value for name, value in given.items()}
     question = _ask(study, metric, baseline, chosen)
     after = () if same else ("metric",) * bool(declared)
@@ -163,6 +170,12 @@ def ask(
         name for name, value in given.items() if same and value is not None and not _equal(value, declared.get(name))
     ]
     return replace(question, chosen_after=(*after, *differing))
+
+
+def _reference(study: Study, metric: str, baseline: str | None) -> list[float]:
+    """The values of the baseline."""
+    chosen = find_baseline(study, baseline) if baseline else study.variants[0]
+    return [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -181,7 +194,7 @@ def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, An
     lower = direction == "lower" if direction else not HIGHER_IS_BETTER.search(metric)
     chosen = find_baseline(study, baseline) if baseline else study.variants[0]
     scale = parse_transform(asked["transform"] or PLAIN.name, metric, values)
-    reference = [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
+    reference = _reference(study, metric, baseline)
     limits = limits_of(metric, values)
     return Question(
         metric,

@@ -2,14 +2,17 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from analysis.comparison_table import counts, success
-from analysis.factorial_tables import factorial_data
+from analysis.factorial_tables import FactorialReport, factorial_data, factorial_report
+from analysis.overall_tables import aggregate_data
 from analysis.results import Comparison, VariantResult
 from analysis.statistics.intervals import Interval
 from analysis.study import Replaced
+from analysis.task_sets import TaskSet
 from analysis.wording import caption, verdict_sentence
 
 COMPARED = (
@@ -20,8 +23,8 @@ COMPARED = (
 """What is said of a variant against the baseline; null for the baseline itself."""
 
 
-def comparison_data(comparison: Comparison) -> dict[str, Any]:
-    """The content of comparison.json; what the data do not support is null."""
+def comparison_data(comparison: Comparison, factorial: FactorialReport | None = None) -> dict[str, Any]:
+    """The content of comparison.json; what the data do not support is null. `factorial` spares computing it again."""
     study, question = comparison.study, comparison.question
     return {
         "study": study.name,
@@ -43,8 +46,37 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "caption": caption(comparison),
         "problems": list(study.problems),
         "replaced": [_replaced(one) for one in study.replaced],
-        "factorial_analysis": factorial_data(comparison),
+        "factorial_analysis": factorial_data(factorial or factorial_report(comparison)),
         "variants": [variant_data(comparison, result) for result in comparison.results],
+    }
+
+
+def task_set_data(task_set: TaskSet, factorials: Mapping[str, FactorialReport]) -> dict[str, Any]:
+    """The content of comparison.json for one task, or for several: what they share, then task by task, then variants.
+
+    With several tasks a variant's entry names its task, and a number on which tasks differ is null but in `by_task`.
+    """
+    found = {task: comparison_data(one, factorials[task]) for task, one in task_set.comparisons.items()}
+    if not task_set.several:
+        return found.popitem()[1]
+    variants = [{"task": task, **row} for task, data in found.items() for row in data.pop("variants")]
+    first = next(iter(found.values()))
+    shared = {key: value if all(d[key] == value for d in found.values()) else None for key, value in first.items()}
+    study = task_set.study
+    return {
+        **shared,
+        "planned_seeds": len(study.seeds),
+        "seeds": list(study.seeds),
+        "looks": sorted({n for data in found.values() for n in data["looks"]}),
+        "mixed_code": study.mixed_code,
+        "problems": list(study.problems),
+        "replaced": [_replaced(one) for one in study.replaced],
+        "tasks": list(found),
+        "left_out": dict(task_set.left_out),
+        "remarks": task_set.remarks,
+        "by_task": found,
+        "aggregate": aggregate_data(task_set),
+        "variants": variants,
     }
 
 

@@ -53,9 +53,8 @@ def factorial_report(comparison: Comparison) -> FactorialReport:
     return FactorialReport(tables, (*_sentences(found, alpha), *_looked(comparison)))
 
 
-def factorial_data(comparison: Comparison) -> dict[str, Any]:
+def factorial_data(found: FactorialReport) -> dict[str, Any]:
     """The same for scripts, unrounded: sentences, and the rows of each table when there are tables."""
-    found = factorial_report(comparison)
     return {"sentences": list(found.sentences), **{table.name: table.records() for table in found.tables}}
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ablate.jsonfiles import RecordError
+from ablate.jsonfiles import RecordError, canonical_json
 from ablate.records import RunFolder, RunRecord, Status, StudyFolder, SweepPlan
 from analysis import configs
 from analysis.study import LoadedRun, Look, Replaced, Stopped, Study, StudyError, Variant
@@ -167,9 +167,26 @@ def _variants_by_config(found: Mapping[Path, tuple[str, int]], known: Mapping[st
     cells = list(dict.fromkeys(cell for cell, _ in found.values()))
     flat = {cell: configs.first_readable([path for path, (c, _) in found.items() if c == cell]) for cell in cells}
     complete = all(flat.values())
-    factors = configs.differing(flat) if complete else {cell: dict(known[cell].factors) for cell in cells}
+    factors = _differing(flat, known) if complete else {cell: dict(known[cell].factors) for cell in cells}
     labels = unique_labels([(cell, known[cell].label) for cell in cells], factors)
     return {cell: Variant(cell, labels[cell], factors[cell]) for cell in cells}
+
+
+def _differing(flat: Mapping[str, Mapping[str, Any]], known: Mapping[str, Variant]) -> dict[str, dict[str, Any]]:
+    """The keys in which configs differ; first of them the task by its name, where plans name several tasks.
+
+    Two tasks may be one class with other values, which only their names tell from a swept value of one task. A cell
+    whose plan has one task only, and so does not name it, is known by the task's config.
+    """
+    tasks = {
+        cell: canonical_json({k: v for k, v in one.items() if k.startswith("task.")}) for cell, one in flat.items()
+    }
+    named = {tasks[cell]: known[cell].factors["task"] for cell in flat if known[cell].factors.get("task") is not None}
+    several = len(set(map(str, named.values()))) > 1 and set(tasks.values()) <= named.keys()
+    return {
+        cell: {"task": named[tasks[cell]], **factors} if several else factors
+        for cell, factors in configs.differing(flat).items()
+    }
 
 
 def unique_labels(

@@ -4,6 +4,9 @@
     report.md          the same without figures       runs.csv           one row per planned run
     tables/<name>.{md,csv,tex}                        figures/<name>.{png,svg,pdf,csv}
 
+In a study of several tasks the tables and figures of one task are in a folder of its name (tables/<task>/<name>), those
+over all tasks beside these folders.
+
 The same study gives the same bytes, whatever the folder, day and time zone: no build time and no absolute path is
 written. Exit codes: 0 all planned runs have a value, 1 some have not (the report is written all the same), 2 bad input.
 """
@@ -12,8 +15,9 @@ import argparse
 import base64
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -22,26 +26,16 @@ from rich.console import Console
 from ablate.jsonfiles import write_atomic
 from ablate.records import StudyFolder
 from analysis import commands
-from analysis.comparison import compare
-from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
-from analysis.export import comparison_data, to_json
-from analysis.factorial_tables import FactorialReport, factorial_report
-from analysis.plots.base import Drawn, draw_all
-from analysis.results import Comparison
-from analysis.steps import steps_table
-from analysis.tables import Table, escape_markdown, to_csv, to_html, to_latex, to_markdown
-from analysis.terminal import print_comparison
-from analysis.wording import beside, flag_lines, headline, notes, sensitivity_line, verdict_sentence
+from analysis.export import task_set_data, to_json
+from analysis.markdown import report_markdown, verdict_entries
+from analysis.plots.base import Drawn, Plot
+from analysis.sections import Report, Section, report_of
+from analysis.tables import Table, to_csv, to_html, to_latex, to_markdown
+from analysis.task_sets import TaskSet, compare_tasks
+from analysis.terminal import print_task_set
+from analysis.wording import flag_lines, headline, notes
 
 Files = dict[str, bytes]
-
-SECTIONS = {
-    "steps_to_threshold": "Steps to the threshold",
-    "factors": "Factors",
-    "completeness": "Runs",
-    "failures": "Runs without a value",
-}
-"""Tables that come after the figures in the Markdown report, with their headings."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    comparison = compare(
+    task_set = compare_tasks(
         commands.load(options),
         options.metric,
         baseline=options.baseline,
@@ -63,18 +57,20 @@ def _report(options: argparse.Namespace) -> int:
         margin=options.margin,
         transform=options.transform,
         threshold=options.threshold,
+        task=options.task,
     )
-    out = options.out or StudyFolder(options.study).report
-    for name, content in report_files(comparison, regenerate(comparison, options)).items():
+    out, metric = options.out or StudyFolder(options.study).report, task_set.first.question.metric
+    for name, content in report_files(task_set, regenerate(task_set, options)).items():
         write_atomic(out / name, content)
     console = Console()
-    print_comparison(comparison, console)
+    print_task_set(task_set, console)
     console.print(f"\nreport: {out}", soft_wrap=True, markup=False, highlight=False)
-    return 0 if all(set(result.counts) <= {"ok"} for result in comparison.results) else 1
+    return 0 if all(run.outcome(metric).kind == "ok" for run in task_set.study.loaded) else 1
 
 
-def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
+def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
     """The command that writes this report again, with the options that are not the default ones."""
+    study = task_set.study
     given = {
         "--baseline": options.baseline,
         "--metric": options.metric,
@@ -82,107 +78,84 @@ def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
         "--margin": options.margin,
         "--transform": options.transform,
         "--threshold": options.threshold,
-        "--sweep": comparison.study.sweep if options.sweep == "latest" else options.sweep,
+        "--task": options.task,
+        "--sweep": study.sweep if options.sweep == "latest" else options.sweep,
     }
     words = [word for name, value in given.items() if value for word in (name, str(value))]
-    return shlex.join(["python", "-m", "analysis.report", f"multirun/{comparison.study.name}", *words])
+    return shlex.join(["python", "-m", "analysis.report", f"multirun/{study.name}", *words])
 
 
-def report_files(comparison: Comparison, command: str) -> Files:
+def report_files(task_set: TaskSet, command: str) -> Files:
     """Every file of the report by its name relative to the report's folder."""
-    tables = report_tables(comparison)
-    drawn = draw_all(comparison)
+    report = report_of(task_set, command)
+    factorials = {section.title: section.factorial for section in report.sections}
     files = {
-        "report.html": report_html(comparison, tables, drawn, command).encode(),
-        "report.md": report_markdown(comparison, tables, drawn, command).encode(),
-        "comparison.json": to_json(comparison_data(comparison)).encode(),
-        "runs.csv": comparison.study.runs.to_csv(index=False, lineterminator="\n").encode(),
+        "report.html": report_html(report).encode(),
+        "report.md": report_markdown(report).encode(),
+        "comparison.json": to_json(task_set_data(task_set, factorials)).encode(),
+        "runs.csv": task_set.study.runs.to_csv(index=False, lineterminator="\n").encode(),
     }
-    for table in tables.values():
-        for extension, render in (("md", to_markdown), ("csv", to_csv), ("tex", to_latex)):
-            files[f"tables/{table.name}.{extension}"] = render(table).encode()
-    for figure in drawn:
-        files |= {f"figures/{figure.plot.name}.{extension}": content for extension, content in figure.files.items()}
+    files |= _part_files(report.tables.values(), report.drawn, "")
+    for section in report.sections:
+        files |= _part_files(section.tables.values(), section.drawn, section.folder)
     return files
 
 
-def report_tables(comparison: Comparison) -> dict[str, Table]:
-    """The tables of the report by name."""
-    study, steps = comparison.study, steps_table(comparison)
-    tables = (
-        comparison_table(comparison),
-        *([steps] if steps.rows else []),
-        factors_table(study),
-        completeness(comparison),
-        failures_table(study, comparison.question.metric),
-        *factorial_report(comparison).tables,
-    )
-    return {table.name: table for table in tables}
+def _part_files(tables: Iterable[Table], drawn: Iterable[Drawn], folder: str) -> Files:
+    """The tables, which are named after their folder, and the figures of one part of the report."""
+    files = {
+        f"tables/{table.name}.{extension}": render(table).encode()
+        for table in tables
+        for extension, render in (("md", to_markdown), ("csv", to_csv), ("tex", to_latex))
+    }
+    for figure in drawn:
+        names = {extension: f"figures/{folder}{figure.plot.name}.{extension}" for extension in figure.files}
+        files |= {names[extension]: content for extension, content in figure.files.items()}
+    return files
 
 
-def _verdicts(comparison: Comparison) -> list[dict[str, str]]:
-    """One entry per variant for the top of the report: verdict, sentence, numbers beside it, flags."""
-    return [
-        {
-            "verdict": str(against.judgement.verdict),
-            "label": result.variant.label,
-            "sentence": verdict_sentence(comparison, result, against),
-            "beside": beside(comparison, against),
-            "sensitivity": sensitivity_line(comparison, against),
-        }
-        for result, against in comparison.others
-    ]
-
-
-def _verdict_line(entry: Mapping[str, str]) -> str:
-    """The sentence and what stands beside it, in one line."""
-    more = "; ".join(entry[part] for part in ("beside", "sensitivity") if entry[part])
-    return f"{entry['sentence']} {more}".strip()
-
-
-def report_html(comparison: Comparison, tables: dict[str, Table], drawn: Sequence[Drawn], command: str) -> str:
+def report_html(report: Report) -> str:
     """One file that holds everything, figures included, and asks nothing of the network."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("analysis"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     return environment.get_template("report.html.j2").render(
-        study=comparison.study,
-        question=comparison.question,
-        headline=headline(comparison),
-        verdicts=_verdicts(comparison),
-        flags=flag_lines(comparison),
-        notes=notes(comparison.study),
-        factorial=factorial_report(comparison).sentences,
-        tables=tables,
-        rendered={name: Markup(to_html(table)) for name, table in tables.items()},
-        figures=[(figure.plot, _data_uri(figure.files["svg"])) for figure in drawn],
-        command=command,
+        title=report.title,
+        several=report.task_set.several,
+        remarks=report.task_set.remarks,
+        study=report.task_set.study,
+        tables=report.tables,
+        rendered={name: Markup(to_html(table)) for name, table in report.tables.items()},
+        figures=_data_uris(report.drawn),
+        sections=[_section_data(section) for section in report.sections],
+        command=report.command,
     )
+
+
+def _section_data(section: Section) -> dict[str, Any]:
+    comparison, tables = section.comparison, section.tables
+    return {
+        "title": section.title,
+        "folder": section.folder,
+        "study": comparison.study,
+        "question": comparison.question,
+        "headline": headline(comparison),
+        "verdicts": verdict_entries(comparison),
+        "flags": flag_lines(comparison),
+        "notes": notes(comparison.study),
+        "factorial": section.factorial.sentences,
+        "tables": tables,
+        "rendered": {name: Markup(to_html(table)) for name, table in tables.items()},
+        "figures": _data_uris(section.drawn),
+    }
+
+
+def _data_uris(drawn: Sequence[Drawn]) -> list[tuple[Plot[Any], str]]:
+    return [(figure.plot, _data_uri(figure.files["svg"])) for figure in drawn]
 
 
 def _data_uri(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
-
-
-def _factorial_markdown(found: FactorialReport) -> list[str]:
-    """Heading, sentences and tables; nothing for a study of one factor."""
-    sentences = "\n".join(f"- {escape_markdown(text)}" for text in found.sentences)
-    return ["## Factorial analysis", sentences, *map(to_markdown, found.tables)] if sentences else []
-
-
-def report_markdown(comparison: Comparison, tables: dict[str, Table], drawn: Sequence[Drawn], command: str) -> str:
-    """The report for places that render Markdown; figures are linked."""
-    verdicts = [_verdict_line(entry) for entry in _verdicts(comparison)]
-    sentences = [f"- {escape_markdown(text)}" for text in verdicts]
-    remarks = [f"- {escape_markdown(text)}" for text in [*flag_lines(comparison), *notes(comparison.study)]]
-    blocks = [f"# {comparison.study.name}: {comparison.question.metric}", "\n".join(sentences)]
-    blocks += [to_markdown(tables["comparison"]), "\n".join(["Notes", "", *remarks]) if remarks else ""]
-    blocks += _factorial_markdown(factorial_report(comparison))
-    blocks += [f"![{figure.plot.title}](figures/{figure.plot.name}.svg)" for figure in drawn]
-    shown = [(title, tables[name]) for name, title in SECTIONS.items() if name in tables and tables[name].rows]
-    blocks += [f"## {title}\n\n{to_markdown(table)}" for title, table in shown]
-    blocks.append(f"Written by\n\n    {command}")
-    return "\n\n".join(block.strip("\n") for block in blocks if block) + "\n"
 
 
 if __name__ == "__main__":

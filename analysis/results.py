@@ -57,11 +57,15 @@ class VariantResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All variants of a study against its baseline, in the order of the plan, the baseline among them."""
+    """All variants of a study against its baseline, in the order of the plan, the baseline among them.
+
+    `family` counts the comparisons over which Holm's correction went: those of all tasks, when there are several.
+    """
 
     study: Study
     question: Question
     results: tuple[VariantResult, ...]
+    family: int
 
     @property
     def baseline(self) -> VariantResult:

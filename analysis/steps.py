@@ -49,9 +49,8 @@ def times_to_threshold(comparison: Comparison) -> list[ArmTimes]:
     solved = curve[[question.solved(value) for value in curve["value"]]]
     first = solved.groupby(["label", "seed"])["step"].min()
     last = curve.groupby(["label", "seed"])["step"].max()
-    order = {variant.label: place for place, variant in enumerate(study.variants)}
     return [
-        ArmTimes(one.variant, order[one.variant.label], _times(one.arm, first, last))
+        ArmTimes(one.variant, study.places[one.variant.label], _times(one.arm, first, last))
         for one in comparison.results
         if one.arm.ended
     ]

@@ -131,12 +131,22 @@ class Replaced:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What the study of one task is a part of; `labels` are those of the variants of all tasks, in order."""
+
+    task: str
+    whole: "Study"
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Study:
     """All that an analysis needs. `seeds` are the planned ones, in order; the first variant is the plan's baseline.
 
     `shared_seeds` is False when equal seed numbers of two variants have nothing in common, so pairing would be wrong.
     `declared` is the question of the sweep's plan. `until` is how its sweep adds seeds until decided (None for planned
-    seeds), `stopped` the cells that were decided, `open_ended` all cells whose number of seeds hung on results.
+    seeds), `stopped` the cells that were decided, `open_ended` all cells whose number of seeds hung on results. `part`
+    is set when this is one task of a study of several.
     """
 
     name: str
@@ -153,11 +163,18 @@ class Study:
     until: Mapping[str, Any] | None = None
     stopped: Mapping[str, Stopped] = field(default_factory=dict)
     open_ended: frozenset[str] = frozenset()
+    part: Part | None = None
 
     @functools.cached_property
     def ended(self) -> Counter[str]:
         """How many runs of each cell have ended, well or badly: what a look at these results sees."""
         return Counter(run.variant.cell for run in self.loaded if run.status in ENDED)
+
+    @functools.cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each variant by its label, which decides its style; the same in every task of a study."""
+        labels = self.part.labels if self.part else [variant.label for variant in self.variants]
+        return {label: place for place, label in enumerate(labels)}
 
     @functools.cached_property
     def metrics(self) -> list[str]:

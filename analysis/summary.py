@@ -15,12 +15,12 @@ def print_summary(study: Path, sweep: str, console: "Console") -> None:
     """
     from rich.text import Text  # noqa: PLC0415
 
-    from analysis.comparison import compare  # noqa: PLC0415
     from analysis.load import load_study  # noqa: PLC0415
     from analysis.study import StudyError  # noqa: PLC0415
-    from analysis.terminal import print_comparison  # noqa: PLC0415
+    from analysis.task_sets import compare_tasks  # noqa: PLC0415
+    from analysis.terminal import print_task_set  # noqa: PLC0415
 
     try:
-        print_comparison(compare(load_study(study, sweep)), console, failures=False)
+        print_task_set(compare_tasks(load_study(study, sweep)), console, failures=False)
     except StudyError as error:
         console.print(Text(f"no comparison: {error}"))

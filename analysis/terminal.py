@@ -1,20 +1,43 @@
-"""What the commands print: the comparison, the verdicts, what did not finish. Light enough to end every sweep."""
+"""What the commands print: comparisons, verdicts, aggregate, what did not finish. Light enough to end every sweep."""
 
 from rich.console import Console
 from rich.text import Text
 
 from analysis.comparison_table import comparison_table, failures_table
+from analysis.overall_tables import overall_tables
 from analysis.results import Comparison
 from analysis.study import Study
-from analysis.tables import to_terminal
+from analysis.tables import Table, to_terminal
+from analysis.task_sets import TaskSet
 from analysis.wording import flag_lines, notes, verdict_sentences
+
+
+def print_task_set(task_set: TaskSet, console: Console, *, failures: bool = True) -> None:
+    """Print the comparison of every task, then, for several, the aggregate and what must be said of the tasks."""
+    for task, comparison in task_set.comparisons.items():
+        if task_set.several:
+            console.rule(Text(f"task {task}"), align="left")
+        print_comparison(comparison, console, failures=failures)
+    if not task_set.several:
+        return
+    console.rule(Text("all tasks"), align="left")
+    tables = overall_tables(task_set)
+    for name in ("verdicts", "aggregate"):
+        if name in tables:
+            print_table(tables[name], console)
+    for remark in task_set.remarks:
+        console.print(Text(f"note: {remark}", style="yellow"))
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table with its caption."""
+    console.print(to_terminal(table, console.width))
+    console.print(Text(table.caption, style="dim"))
 
 
 def print_comparison(comparison: Comparison, console: Console, *, failures: bool = True) -> None:
     """Print the table with its caption, one sentence per variant, flags, failures (unless told not to) and notes."""
-    table = comparison_table(comparison)
-    console.print(to_terminal(table, console.width))
-    console.print(Text(table.caption, style="dim"))
+    print_table(comparison_table(comparison), console)
     for sentence in verdict_sentences(comparison):
         console.print(Text(f"\n{sentence}"))
     for line in flag_lines(comparison):

@@ -1,9 +1,9 @@
 """When a comparison is decided while seeds are still being added, so that all looks together err at most at alpha.
 
-A variant is decided against the baseline when one of these holds, with k variants, the baseline among them:
+A variant is decided against the baseline when one of these holds, with m comparisons in all (those of every task):
 
-    better, worse   its anytime-valid p is at most alpha/(k - 1), which is when that interval excludes 0
-    equivalent      a margin is declared and the anytime-valid interval at 2 alpha/(k - 1) lies inside ± margin
+    better, worse   its anytime-valid p is at most alpha/m, which is when that interval excludes 0
+    equivalent      a margin is declared and the anytime-valid interval at 2 alpha/m lies inside ± margin
     unstable        one of the two arms lost all its seeds, 3 or more
 
 An anytime-valid p holds at every look at once, and Bonferroni's bound implies Holm's correction, so the verdict of the
@@ -13,19 +13,23 @@ final report is the one that stopped the variant.
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.comparison import compare
 from analysis.load import load_study
 from analysis.results import Against, Comparison, VariantResult
 from analysis.statistics.sequential import anytime_interval
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
+from analysis.task_sets import compare_tasks
 from analysis.wording import effect_text
 
 
 class Decision(NamedTuple):
-    """How one variant stands: `why` is its verdict once it is decided, else empty; `text` is for people."""
+    """How one variant stands against its baseline, named by its cell too.
+
+    `why` is its verdict once it is decided, else empty; `text` is for people.
+    """
 
     cell: str
+    baseline: str
     label: str
     why: str
     text: str
@@ -41,24 +45,27 @@ class Standing(NamedTuple):
 def decisions(study: Path | str, sweep: str) -> Standing:
     """Judge every variant of a sweep in progress by the question that its plan declares."""
     try:
-        comparison = compare(load_study(study, sweep))
+        found = compare_tasks(load_study(study, sweep))
     except StudyError as error:
         return Standing((), str(error))
-    return Standing(tuple(_decision(comparison, result, against) for result, against in comparison.others))
+    rows = [(comparison, *row) for comparison in found.comparisons.values() for row in comparison.others]
+    return Standing(tuple(_decision(*row) for row in rows))
 
 
 def _decision(comparison: Comparison, result: VariantResult, against: Against) -> Decision:
     verdict = why(comparison, against)
     judged = against.judgement
     state = verdict or "undecided" + (f" ({judged.qualifier})" if judged.verdict is Verdict.unstable else "")
-    text = f"{result.variant.label}: {state}; {effect_text(comparison, against)}"
-    return Decision(result.variant.cell, result.variant.label, verdict, text)
+    part = comparison.study.part
+    label = f"{part.task}, {result.variant.label}" if part else result.variant.label
+    text = f"{label}: {state}; {effect_text(comparison, against)}"
+    return Decision(result.variant.cell, comparison.question.baseline.cell, label, verdict, text)
 
 
 def why(comparison: Comparison, against: Against) -> str:
     """The verdict that decides this comparison for good, or empty while it is open."""
     judged, outcomes, d = against.judgement, against.outcomes, against.difference
-    alpha = comparison.question.alpha / len(comparison.others)
+    alpha = comparison.question.alpha / comparison.family
     if judged.verdict is Verdict.unstable and not (outcomes.variant_ok and outcomes.baseline_ok):
         return f"{judged.verdict} ({judged.qualifier})"
     if judged.verdict in (Verdict.better, Verdict.worse) and d.p is not None and d.p <= alpha:

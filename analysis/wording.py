@@ -145,9 +145,10 @@ def caption(comparison: Comparison) -> str:
 
 
 def marked(study: Study, text: str) -> str:
-    """The caption of a table, with a warning in front when the study mixes states of the source code."""
+    """The caption of a table; before it the task, where there are several, and a warning of mixed code."""
     warning = "MIXED CODE: the runs come from different states of the source code." if study.mixed_code else ""
-    return f"{warning} {text}".strip()
+    task = f"Task {study.part.task}." if study.part else ""
+    return " ".join(part for part in (warning, task, text) if part)
 
 
 def _metric_part(comparison: Comparison) -> str:
@@ -181,13 +182,19 @@ def _method_part(comparison: Comparison) -> str:
         for _, against in comparison.others
     }
     method = ", else ".join(sorted(methods, key=len, reverse=True))
-    family = f"; p Holm-corrected over {len(comparison.others)} comparisons" if len(comparison.others) > 1 else ""
+    family = f"; p Holm-corrected over {family_text(comparison)}" if comparison.family > 1 else ""
     question = comparison.question
     margin = f"; margin of interest {question.scale.size(question.margin, 3)}" if question.margin is not None else ""
     if not comparison.others:
         return f"{_scale_text(comparison)}; intervals: Student t, 95 %."
     bold = "; in bold what cannot be told from the best (p ≥ .05, uncorrected)"
     return f"{_scale_text(comparison)}; differences {how}; intervals: {method}, 95 %{family}{margin}{bold}."
+
+
+def family_text(comparison: Comparison) -> str:
+    """Over what Holm's correction went: 3 comparisons, or 6 comparisons, those of all tasks."""
+    everywhere = ", those of all tasks" if comparison.study.part and comparison.family > len(comparison.others) else ""
+    return f"{comparison.family} comparisons{everywhere}"
 
 
 def _scale_text(comparison: Comparison) -> str:

@@ -35,22 +35,28 @@ class Blocks:
             if one.why:
                 self.until["stopped"][one.cell] = {"seeds": len(sweep.seeds), "why": one.why}
             lines.append(f"  {one.text}")
-        self._go_on(found.problem)
+        open_ones = [one for one in found.decisions if one.cell not in self.until["stopped"]]
+        if open_ones:
+            self._stop_baselines({one.baseline for one in found.decisions} - {one.baseline for one in open_ones})
+        self._go_on(found.problem, [one.label for one in open_ones])
         if self.until["ended"]:
             lines.append(f"stopped adding seeds: {self.until['ended']}")
         self.plan.study.write_sweep(sweep)
         return lines
 
-    def _go_on(self, problem: str) -> None:
+    def _stop_baselines(self, cells: set[str]) -> None:
+        """Give no more seeds to baselines (of one task among several) that every comparison has done with."""
+        for cell in cells - self.until["stopped"].keys():
+            self.until["stopped"][cell] = {"seeds": len(self.plan.sweep.seeds), "why": "its comparisons are decided"}
+
+    def _go_on(self, problem: str, undecided: list[str]) -> None:
         """Ask for the next block, or note why there is none."""
         sweep, pool = self.plan.sweep, self.plan.pool
-        stopped = self.until["stopped"]
-        open_cells = [cell.label for cell in sweep.cells[1:] if cell.cell not in stopped]
         if problem:
             self.until["ended"] = problem
-        elif not open_cells:
+        elif not undecided:
             self.until["ended"] = "every comparison is decided"
         elif len(sweep.seeds) >= len(pool):
-            self.until["ended"] = f"sweep.max_seeds={len(pool)} is reached; undecided: {', '.join(open_cells)}"
+            self.until["ended"] = f"sweep.max_seeds={len(pool)} is reached; undecided: {', '.join(undecided)}"
         else:
             sweep.seeds = pool[: len(sweep.seeds) + self.until["block"]]

@@ -6,10 +6,10 @@ Files are the same bytes for the same numbers: no dates, no random ids, and alwa
 import importlib
 import io
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
 from matplotlib import style
@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from ablate.jsonfiles import write_atomic
 from analysis import plots
+from analysis.aggregate import Aggregate
 from analysis.plots.style import RC
 from analysis.results import Comparison
 
@@ -29,13 +30,17 @@ METADATA: dict[str, dict[str, None]] = {
 """Formats, each with the entries of its metadata that would differ between machines or days."""
 
 
+Source = TypeVar("Source")
+"""What a figure is of: a comparison, or the aggregate over several tasks."""
+
+
 @dataclass(frozen=True)
-class Plot:
+class Plot(Generic[Source]):
     """One figure: its name (that of its module), a title for people, and the two functions."""
 
     name: str
     title: str
-    prepare: Callable[[Comparison], pd.DataFrame]
+    prepare: Callable[[Source], pd.DataFrame]
     draw: Callable[[pd.DataFrame, Figure], None]
 
 
@@ -43,7 +48,7 @@ class Plot:
 class Drawn:
     """A figure as bytes by format, and its numbers as CSV."""
 
-    plot: Plot
+    plot: Plot[Any]
     files: dict[str, bytes]
 
 
@@ -52,18 +57,28 @@ def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
-def all_plots() -> list[Plot]:
-    """Every plot of the package, by name; the title is the first line of the module's docstring."""
+def all_plots() -> list[Plot[Comparison]]:
+    """Every plot of a comparison, by name; the title is the first line of the module's docstring."""
+    return _plots("prepare")
+
+
+def aggregate_plots() -> list[Plot[Aggregate]]:
+    """Every plot of an aggregate over tasks, by name."""
+    return _plots("prepare_aggregate")
+
+
+def _plots(prepare: str) -> list[Plot[Any]]:
+    """The plots whose module has `draw` and a function of that name."""
     names = sorted(module.name for module in pkgutil.iter_modules(plots.__path__))
     modules = [(name, importlib.import_module(f"{plots.__name__}.{name}")) for name in names]
     return [
-        Plot(name, (module.__doc__ or name).splitlines()[0].rstrip("."), module.prepare, module.draw)
+        Plot(name, (module.__doc__ or name).splitlines()[0].rstrip("."), getattr(module, prepare), module.draw)
         for name, module in modules
-        if {"prepare", "draw"} <= vars(module).keys()
+        if {prepare, "draw"} <= vars(module).keys()
     ]
 
 
-def render(plot: Plot, numbers: pd.DataFrame) -> Drawn:
+def render(plot: Plot[Any], numbers: pd.DataFrame) -> Drawn:
     """Draw the numbers in every format. The figure is not registered with pyplot, so nothing needs closing.
 
     The user's own matplotlibrc has no say.
@@ -82,7 +97,16 @@ def render(plot: Plot, numbers: pd.DataFrame) -> Drawn:
 
 def draw_all(comparison: Comparison) -> list[Drawn]:
     """Every plot that has something to show for this comparison."""
-    prepared = [(plot, plot.prepare(comparison)) for plot in all_plots()]
+    return _drawn(all_plots(), comparison)
+
+
+def draw_aggregate(aggregate: Aggregate) -> list[Drawn]:
+    """Every plot of an aggregate."""
+    return _drawn(aggregate_plots(), aggregate)
+
+
+def _drawn(found: Sequence[Plot[Source]], source: Source) -> list[Drawn]:
+    prepared = [(plot, plot.prepare(source)) for plot in found]
     return [render(plot, numbers) for plot, numbers in prepared if not numbers.empty]
 
 

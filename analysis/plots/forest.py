@@ -29,7 +29,7 @@ def prepare(comparison: Comparison) -> pd.DataFrame:
     if len(comparison.results) <= FEW:
         return pd.DataFrame(columns=COLUMNS)
     question = comparison.question
-    places = {variant.label: order for order, variant in enumerate(comparison.study.variants)}
+    places = comparison.study.places
     fixed = {
         "metric": question.label,
         "direction": question.direction,

@@ -30,7 +30,8 @@ def prepare(comparison: Comparison) -> pd.DataFrame:
     split, _, name = metric.rpartition("/")
     chosen = comparison.study.curve(split, name)
     found: list[dict[str, Any]] = []
-    for order, variant in enumerate(comparison.study.variants):
+    for variant in comparison.study.variants:
+        order = comparison.study.places[variant.label]
         status = {run.seed: run.outcome(metric).kind for run in comparison.study.of(variant)}
         own = chosen[chosen["label"] == variant.label].assign(kind="seed", order=order, metric=metric)
         own = own.assign(status=[status[seed] for seed in own["seed"]])

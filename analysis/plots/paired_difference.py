@@ -26,7 +26,7 @@ JOINED = 6
 def prepare(comparison: Comparison) -> pd.DataFrame:
     """Rows of kind run, mean, failed (n and kind of failure), difference and delta (its mean, with the verdict)."""
     question = comparison.question
-    places = {variant.label: order for order, variant in enumerate(comparison.study.variants)}
+    places = comparison.study.places
     ordered = [comparison.baseline, *(result for result, _ in comparison.others)]
     found = [
         {"row": row, "order": places[result.variant.label], "label": result.variant.label, **one}

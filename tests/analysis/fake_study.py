@@ -1,6 +1,6 @@
 """Studies written through `ablate.records`, as a sweep would leave them, for the tests of the analysis."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -165,3 +165,31 @@ def shift_source(folder: StudyFolder) -> None:
     found = run.read()
     assert found is not None
     run.write(replace(found, source="b" * 16))
+
+
+def suite(
+    path: Path,
+    arms: Mapping[str, Sequence[float | None]],
+    *,
+    shifts: Mapping[str, float],
+    leave_out: Collection[tuple[str, str]] = (),
+    values: Mapping[tuple[str, str], Sequence[float | None]] | None = None,
+    changes: Mapping[tuple[str, str, int], Change] | None = None,
+    **more: Any,
+) -> StudyFolder:
+    """A study of several tasks: on each task every arm with its values shifted, but for the pairs (task, arm) left out.
+
+    `values` gives a pair other values; `changes` are by task, arm and seed. Labels are the task's name and the arm's.
+    """
+    pairs = [(task, arm) for task in shifts for arm in arms if (task, arm) not in leave_out]
+    shifted = {
+        (task, arm): (values or {}).get((task, arm), [None if v is None else v + shifts[task] for v in arms[arm]])
+        for task, arm in pairs
+    }
+    return write_study(
+        path,
+        {f"{task} {arm}": shifted[task, arm] for task, arm in pairs},
+        factors={f"{task} {arm}": {"task": task, "attention": arm} for task, arm in pairs},
+        changes={(f"{task} {arm}", seed): change for (task, arm, seed), change in (changes or {}).items()},
+        **more,
+    )

@@ -27,7 +27,9 @@ def script(monkeypatch):
                 return Standing((), found)
             return Standing(
                 tuple(
-                    Decision(cell.cell, cell.label, found.get(cell.label, ""), f"{cell.label}: as told")
+                    Decision(
+                        cell.cell, plan.cells[0].cell, cell.label, found.get(cell.label, ""), f"{cell.label}: as told"
+                    )
                     for cell in plan.cells[1:]
                 )
             )

@@ -1,0 +1,79 @@
+"""The report as Markdown, for places that render it; figures are linked."""
+
+from collections.abc import Mapping
+
+from analysis.factorial_tables import FactorialReport
+from analysis.results import Comparison
+from analysis.sections import Report, Section
+from analysis.tables import escape_markdown, to_markdown
+from analysis.wording import beside, flag_lines, notes, sensitivity_line, verdict_sentence
+
+LATER_TABLES = {
+    "steps_to_threshold": "Steps to the threshold",
+    "factors": "Factors",
+    "completeness": "Runs",
+    "failures": "Runs without a value",
+}
+"""Tables that come after the figures, with their headings."""
+
+
+def report_markdown(report: Report) -> str:
+    """The whole report; with several tasks what goes over all of them comes first, then a part per task."""
+    several = report.task_set.several
+    parts = [block for section in report.sections for block in _section(section, several=several)]
+    blocks = [f"# {report.title}", *(_over_all_tasks(report) if several else []), *parts]
+    blocks.append(f"Written by\n\n    {report.command}")
+    return "\n\n".join(block.strip("\n") for block in blocks if block) + "\n"
+
+
+def _over_all_tasks(report: Report) -> list[str]:
+    """The aggregate and what must be said of the tasks."""
+    remarks = [f"- {escape_markdown(text)}" for text in report.task_set.remarks]
+    blocks = ["## All tasks", *map(to_markdown, report.tables.values())]
+    blocks += [f"![{figure.plot.title}](figures/{figure.plot.name}.svg)" for figure in report.drawn]
+    return [*blocks, "\n".join(["Notes", "", *remarks]) if remarks else ""]
+
+
+def _section(section: Section, *, several: bool) -> list[str]:
+    """One task, under a heading of its own when there are several."""
+    level = "###" if several else "##"
+    tables, folder = section.tables, section.folder
+    blocks = [f"## {escape_markdown(section.title)}"] * several
+    blocks += _verdicts(section.comparison, to_markdown(tables["comparison"]))
+    blocks += _factorial(section.factorial, level)
+    blocks += [f"![{figure.plot.title}](figures/{folder}{figure.plot.name}.svg)" for figure in section.drawn]
+    shown = [(title, tables[name]) for name, title in LATER_TABLES.items() if name in tables and tables[name].rows]
+    return blocks + [f"{level} {title}\n\n{to_markdown(table)}" for title, table in shown]
+
+
+def _verdicts(comparison: Comparison, table: str) -> list[str]:
+    """A sentence per variant, the table, the notes."""
+    sentences = [f"- {escape_markdown(_verdict_line(entry))}" for entry in verdict_entries(comparison)]
+    remarks = [f"- {escape_markdown(text)}" for text in [*flag_lines(comparison), *notes(comparison.study)]]
+    return ["\n".join(sentences), table, "\n".join(["Notes", "", *remarks]) if remarks else ""]
+
+
+def verdict_entries(comparison: Comparison) -> list[dict[str, str]]:
+    """One entry per variant for the top of a report: verdict, sentence, numbers beside it, flags."""
+    return [
+        {
+            "verdict": str(against.judgement.verdict),
+            "label": result.variant.label,
+            "sentence": verdict_sentence(comparison, result, against),
+            "beside": beside(comparison, against),
+            "sensitivity": sensitivity_line(comparison, against),
+        }
+        for result, against in comparison.others
+    ]
+
+
+def _verdict_line(entry: Mapping[str, str]) -> str:
+    """The sentence and what stands beside it, in one line."""
+    more = "; ".join(entry[part] for part in ("beside", "sensitivity") if entry[part])
+    return f"{entry['sentence']} {more}".strip()
+
+
+def _factorial(found: FactorialReport, level: str) -> list[str]:
+    """Heading, sentences and tables; nothing for a study of one factor."""
+    sentences = "\n".join(f"- {escape_markdown(text)}" for text in found.sentences)
+    return [f"{level} Factorial analysis", sentences, *map(to_markdown, found.tables)] if sentences else []

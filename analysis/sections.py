@@ -1,0 +1,86 @@
+"""What a report is made of, computed once for all its files: a section per task, and what goes over all tasks.
+
+How it is written as Markdown, HTML, JSON and files is elsewhere.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
+from analysis.factorial_tables import FactorialReport, factorial_report
+from analysis.overall_tables import overall_tables
+from analysis.plots.base import Drawn, draw_aggregate, draw_all
+from analysis.results import Comparison
+from analysis.steps import steps_table
+from analysis.tables import Table
+from analysis.task_sets import TaskSet
+
+
+@dataclass(frozen=True)
+class Section:
+    """One task; `title` is its name. Its tables and figures lie under `folder`, which is "" for a study of one task."""
+
+    title: str
+    comparison: Comparison
+    tables: Mapping[str, Table]
+    drawn: Sequence[Drawn]
+    factorial: FactorialReport
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All of a report; `tables` and `drawn` are those over all tasks, `command` writes it again."""
+
+    task_set: TaskSet
+    sections: Sequence[Section]
+    tables: Mapping[str, Table]
+    drawn: Sequence[Drawn]
+    command: str
+
+    @property
+    def title(self) -> str:
+        """The study, its task where one of several was chosen, and the metric."""
+        study, question = self.task_set.study, self.task_set.first.question
+        task = f", {study.part.task}" if study.part else ""
+        return f"{study.name}{task}: {question.metric}"
+
+
+def report_of(task_set: TaskSet, command: str) -> Report:
+    """Compute all tables and draw all figures."""
+    folders = _folders(task_set.comparisons) if task_set.several else dict.fromkeys(task_set.comparisons, "")
+    sections = [_section(task, one, folders[task]) for task, one in task_set.comparisons.items()]
+    drawn = draw_aggregate(task_set.aggregate) if task_set.aggregate is not None else []
+    return Report(task_set, sections, overall_tables(task_set), drawn, command)
+
+
+def _section(task: str, comparison: Comparison, folder: str) -> Section:
+    """A table is named after its folder too, so that labels in LaTeX are unique."""
+    factorial = factorial_report(comparison)
+    found = {table.name: replace(table, name=f"{folder}{table.name}") for table in report_tables(comparison, factorial)}
+    return Section(task, comparison, found, draw_all(comparison), factorial, folder)
+
+
+def report_tables(comparison: Comparison, factorial: FactorialReport) -> list[Table]:
+    """The tables of one comparison."""
+    study, steps = comparison.study, steps_table(comparison)
+    return [
+        comparison_table(comparison),
+        *([steps] if steps.rows else []),
+        factors_table(study),
+        completeness(comparison),
+        failures_table(study, comparison.question.metric),
+        *factorial.tables,
+    ]
+
+
+def _folders(tasks: Iterable[str]) -> dict[str, str]:
+    """A folder per task whose name any file system takes, with a number where two would be the same."""
+    found: dict[str, str] = {}
+    for task in tasks:
+        plain = re.sub(r"[^\w.=-]+", "-", task).strip(".-") or "task"
+        taken = {name.casefold() for name in found.values()}
+        names = [f"{plain}/", *(f"{plain}-{i}/" for i in range(2, len(found) + 3))]
+        found[task] = next(name for name in names if name.casefold() not in taken)
+    return found

@@ -1,0 +1,134 @@
+"""A study of one or several tasks: every task's comparison with its own baseline, Holm over all, and the aggregate.
+
+`compare_tasks` is the one entry. Values of different tasks are never compared with one another; what is put together
+over tasks are scores, see `analysis.aggregate`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from analysis import design
+from analysis.aggregate import Aggregate, aggregate, labels_of, obstacle
+from analysis.comparison import conclude
+from analysis.design import Question
+from analysis.evidence import gather
+from analysis.load import load_study
+from analysis.results import Comparison
+from analysis.statistics.aggregate import FEWEST_TASKS
+from analysis.study import Study, StudyError, Variant
+from analysis.tasks import by_task, choose_task
+
+
+@dataclass(frozen=True)
+class TaskSet:
+    """The comparisons of a study by task, and the tasks that could not be compared, each with the reason.
+
+    `aggregate` is None unless there are at least three common tasks.
+    """
+
+    study: Study
+    comparisons: Mapping[str, Comparison]
+    left_out: Mapping[str, str]
+    aggregate: Aggregate | None
+
+    @property
+    def several(self) -> bool:
+        """Whether the study has more than one task."""
+        return len(self.comparisons) + len(self.left_out) > 1
+
+    @property
+    def first(self) -> Comparison:
+        """The comparison of the first task, which is the only one in a study of one."""
+        return next(iter(self.comparisons.values()))
+
+    @property
+    def labels(self) -> list[str]:
+        """The variants of all tasks, in the order of the plan."""
+        return list(labels_of(self.comparisons))
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader must know of the tasks: left out, in no aggregate, too few for one."""
+        lines = [f"task {task} is left out: {reason}" for task, reason in self.left_out.items()]
+        for task, one in self.comparisons.items():
+            if self.several and (reason := obstacle(one, self.labels)):
+                lines.append(f"task {task} is in no aggregate: {reason}")
+        if self.several and self.aggregate is None:
+            few = f"it takes {FEWEST_TASKS} with an ended run of every variant and a finished one"
+            lines.append(f"no aggregate over tasks: {few}")
+        return lines
+
+
+def compare_tasks(
+    study: Study | Path | str,
+    metric: str | None = None,
+    *,
+    baseline: str | None = None,
+    direction: str | None = None,
+    margin: float | str | None = None,
+    transform: str | None = None,
+    threshold: float | str | None = None,
+    task: str | None = None,
+) -> TaskSet:
+    """Compare every variant with the baseline, task by task (or on one `task`); parameters as for `compare`.
+
+    The baseline of a task is its variant with the factors of the one asked for, named with or without the task. A
+    margin in per cent is of each task's own baseline. Raises StudyError when the question cannot be asked of the study.
+    """
+    whole = study if isinstance(study, Study) else load_study(study)
+    tasks = by_task(whole) if task is None else {task: choose_task(whole, task)}
+    if len(tasks) == 1:
+        whole = next(iter(tasks.values()))
+    given: dict[str, Any] = {"direction": direction, "transform": transform, "threshold": threshold}
+    common = design.ask(whole, metric, **given)
+    label = _baseline(whole, tasks, baseline)
+    left_out = {name: reason for name, one in tasks.items() if (reason := _obstacle(one, common.metric, label))}
+    if len(left_out) == len(tasks):
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise StudyError(f"no task of study {whole.name} can be compared ({reasons})")
+    kept = {name: one for name, one in tasks.items() if name not in left_out}
+    asked = {name: (one, _ask(one, common, label, margin, given)) for name, one in kept.items()}
+    found = conclude([gather(one, question) for one, question in asked.values()])
+    comparisons = dict(zip(asked, found, strict=True))
+    return TaskSet(whole, comparisons, left_out, aggregate(comparisons))
+
+
+def _baseline(whole: Study, tasks: Mapping[str, Study], name: str | None) -> str:
+    """The label that the baseline has in every task; `name` may also be a label of the whole study."""
+    within = [variant for one in tasks.values() for variant in one.variants]
+    named = whole.variants[0] if name is None else next((v for v in whole.variants if v.label == name), None)
+    if named is not None:
+        return next(variant.label for variant in within if variant.cell == named.cell)
+    union = {variant.label: variant for variant in reversed(within)}
+    return design.find_baseline(replace(whole, variants=tuple(reversed(union.values()))), name or "").label
+
+
+def _obstacle(study: Study, metric: str, label: str) -> str:
+    """Why a task cannot be compared; empty when it can, with all of its runs failed too."""
+    labels = [variant.label for variant in study.variants]
+    if label not in labels:
+        return f"it has no {label}, the baseline, only {', '.join(labels)}"
+    if study.metrics and metric not in study.metrics:
+        return f"its runs have no {metric}, only {', '.join(study.metrics)}"
+    return ""
+
+
+def _ask(study: Study, common: Question, label: str, margin: float | str | None, given: Mapping[str, Any]) -> Question:
+    """The question put to one task. Without a finished run to take it from there is no margin in per cent."""
+    baseline = study.variant(label)
+    if not _has_value(study, common.metric, study.variants):
+        return replace(common, baseline=baseline)
+    known = _has_value(study, common.metric, (baseline,))
+    return design.ask(
+        study,
+        common.metric,
+        baseline=label,
+        margin=margin if known or study.part is None or not str(margin).endswith("%") else None,
+        **given,
+    )
+
+
+def _has_value(study: Study, metric: str, variants: tuple[Variant, ...]) -> bool:
+    return any(run.outcome(metric).value is not None for variant in variants for run in study.of(variant))
