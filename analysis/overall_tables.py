@@ -41,8 +41,8 @@ def verdicts_table(task_set: TaskSet) -> Table:
         (Cell(label, {"label": label}), *(_verdict(task, one, label) for task, one in task_set.comparisons.items()))
         for label in task_set.labels
     ]
-    family = family_text(task_set.first)
-    caption = f"Verdict on each task against its own baseline; p Holm-corrected over {family}."
+    corrected = f"; p Holm-corrected over {family_text(task_set.first)}" if task_set.first.family > 1 else ""
+    caption = f"Verdict on each task against its own baseline{corrected}."
     return Table("verdicts", columns, rows, marked(task_set.study, caption))
 
 

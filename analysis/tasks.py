@@ -70,6 +70,8 @@ def _class_names(targets: Iterable[str]) -> dict[str, str]:
 
 def _only_task(study: Study) -> str:
     """The name of the one task of a study, as far as the study says."""
+    if study.part is not None:
+        return study.part.task
     named = next(iter(_levels(study.variants, TASK)), UNNAMED)
     target = str(study.config.get(TARGET, study.name))
     return named if named != UNNAMED else _class_names([target])[target]
