@@ -95,11 +95,11 @@ def compare_tasks(
 def _baseline(whole: Study, tasks: Mapping[str, Study], name: str | None) -> str:
     """The label that the baseline has in every task; `name` may also be a label of the whole study."""
     within = [variant for one in tasks.values() for variant in one.variants]
-    named = whole.variants[0] if name is None else next((v for v in whole.variants if v.label == name), None)
+    named = next((v for v in whole.variants if v.label == name), None) if name else whole.variants[0]
     if named is not None:
         return next(variant.label for variant in within if variant.cell == named.cell)
-    union = {variant.label: variant for variant in reversed(within)}
-    return design.find_baseline(replace(whole, variants=tuple(reversed(union.values()))), name or "").label
+    union = {variant.label: variant for variant in within}
+    return design.find_baseline(replace(whole, variants=tuple(union.values())), str(name)).label
 
 
 def _obstacle(study: Study, metric: str, label: str) -> str:
