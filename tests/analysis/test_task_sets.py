@@ -307,7 +307,7 @@ def test_comparison_json_lists_tasks_and_names_the_task_of_every_variant(written
     scored = data["aggregate"]["variants"]
     assert [one["label"] for one in scored] == list(ARMS)
     assert scored[2]["scores"]["copy"]["1"] == 0
-    assert scored[1].keys() >= {"iqm", "iqm_ci", "delta", "delta_ci", "runs", "n_failed", "profile"}
+    assert scored[1].keys() >= {"iqm", "iqm_ci", "delta", "delta_ci", "wins", "wins_ci", "runs", "n_failed", "profile"}
     assert data["aggregate"]["tasks"] == list(FOLDERS)
 
 
