@@ -1,17 +1,19 @@
 """Every variant against the baseline: `analysis.statistics` applied to the arms of `analysis.design`.
 
-`compare` is the one entry; what it returns holds numbers and verdicts, and no text but flags. Tables, sentences,
-figures and files are made from it elsewhere.
+`compare` is the entry for one task, `compare_tasks` for several. What they return holds numbers and verdicts, and no
+text but flags. Tables, sentences, figures and files are made from it elsewhere.
+
+`gather` compares all arms of one question, `conclude` judges: Holm's correction needs the p of every comparison first,
+those of other tasks too.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from analysis import design
-from analysis.design import DEFAULT_METRIC, Arm, Question
-from analysis.evidence import Compared, Gathered, gather
+from analysis.design import DEFAULT_METRIC, PENDING, Arm, Pairs, Question
 from analysis.flags import flags_of
 from analysis.load import load_study
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
@@ -20,7 +22,8 @@ from analysis.statistics.multiple import holm
 from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
 from analysis.statistics.power import minimum_detectable_effect, seeds_needed, upper_sd
 from analysis.statistics.sensitivity import why_fragile
-from analysis.statistics.verdict import Evidence, judge
+from analysis.statistics.sequential import at_several_looks
+from analysis.statistics.verdict import Evidence, Outcomes, judge
 from analysis.study import Study
 from analysis.tasks import choose_task
 
@@ -59,6 +62,88 @@ def compare(
     (comparison,) = conclude([gather(loaded, question, only)])
     assert only is not None or len(comparison.results) == len(loaded.variants), "rows out must equal variants in"
     return comparison
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One variant against the baseline, not corrected yet; the fields are those of `analysis.results.Against`."""
+
+    arm: Arm
+    pairs: Pairs
+    difference: Difference
+    outcomes: Outcomes
+    success: Outcomes
+    looks: tuple[int, ...]
+    welch: Difference | None
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """One question with its arms, the baseline's among them, and how each of the others compares with it, in order."""
+
+    study: Study
+    question: Question
+    arms: tuple[Arm, ...]
+    base: Arm
+    compared: tuple[Compared, ...]
+
+
+def gather(study: Study, question: Question, only: Iterable[str] | None = None) -> Gathered:
+    """Compare every variant (or `only` those labels) with the baseline of the question."""
+    chosen = [study.variant(label) for label in only] if only is not None else list(study.variants)
+    base = design.arm_of(study, question.baseline, question)
+    arms = [
+        base if variant is question.baseline else design.arm_of(study, variant, question)
+        for variant in study.variants
+        if variant in chosen
+    ]
+    if question.baseline not in chosen:
+        arms.insert(0, base)
+    others = [arm for arm in arms if arm is not base]
+    return Gathered(study, question, tuple(arms), base, tuple(_against(study, question, arm, base) for arm in others))
+
+
+def _against(study: Study, question: Question, arm: Arm, base: Arm) -> Compared:
+    pairs = design.pair(arm, base)
+    lower = question.lower_is_better
+    paired = study.shared_seeds and bool(set(arm.ended) & set(base.ended))
+    outcomes = _outcomes(arm, base, arm.values, base.values, paired=paired)
+    success = _outcomes(arm, base, arm.solved, base.solved, paired=paired)
+    looks = _several_looks(study, arm, base)
+    if not paired:
+        unpaired = unpaired_difference(arm.sample, base.sample, lower_is_better=lower)
+        return Compared(arm, pairs, unpaired, outcomes, success, looks, None)
+    difference = paired_difference(pairs.variant, pairs.baseline, lower_is_better=lower)
+    if looks:
+        seen = [sum(seed in study.seeds[:n] for seed in pairs.seeds) for n in looks]
+        difference = at_several_looks(difference, pairs.variant - pairs.baseline, seen)
+    lost = len(pairs.dropped) > 0.2 * (len(pairs.seeds) + len(pairs.dropped))
+    welch = unpaired_difference(arm.sample, base.sample, lower_is_better=lower) if lost else None
+    beside = welch if welch is not None and welch.p is not None else None
+    return Compared(arm, pairs, difference, outcomes, success, looks, beside)
+
+
+def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
+    """The looks, this one among them, when there were several or the only one came before the planned seeds."""
+    cells = frozenset({arm.variant.cell, base.variant.cell})
+    recorded = design.looks_at(study, cells)
+    looks = sorted({*recorded, design.seeds_now(study, cells)}) if recorded else []
+    pending = any(counts[kind] for counts in (arm.counts, base.counts) for kind in PENDING)
+    early = pending and any(n < len(study.seeds) for n in looks)
+    return tuple(looks) if len(looks) > 1 or early else ()
+
+
+def _outcomes(arm: Arm, base: Arm, left: Collection[int], right: Collection[int], *, paired: bool) -> Outcomes:
+    """Count the seeds of either arm that did well, `left` and `right`, and the others that ended."""
+    common = set(arm.ended) & set(base.ended) if paired else set()
+    return Outcomes(
+        variant_ok=len(left),
+        variant_failed=len(arm.ended) - len(left),
+        baseline_ok=len(right),
+        baseline_failed=len(base.ended) - len(right),
+        only_variant=sum(seed in left and seed not in right for seed in common),
+        only_baseline=sum(seed in right and seed not in left for seed in common),
+    )
 
 
 def conclude(questions: Sequence[Gathered]) -> list[Comparison]:

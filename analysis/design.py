@@ -153,7 +153,7 @@ def ask(
         metric,
         lower,
         chosen,
-        parse_margin(margin, reference, scale),
+        parse_margin(margin, reference, scale, optional=study.part is not None),
         Interval(scale.forward(limits.low), scale.forward(limits.high)),
         scale=scale,
         threshold=parse_threshold(threshold),
@@ -243,10 +243,13 @@ def _by_level(variant: Variant, name: str) -> bool:
     return name in {factor_value(value) for value in variant.factors.values()}
 
 
-def parse_margin(margin: float | str | None, baseline: Sequence[float | None], scale: Scale = PLAIN) -> float | None:
+def parse_margin(
+    margin: float | str | None, baseline: Sequence[float | None], scale: Scale = PLAIN, *, optional: bool = False
+) -> float | None:
     """The margin on the scale of the comparison; "2%" is of the baseline's mean, on the log scale log 1.02.
 
-    Raises StudyError unless it is positive, and on the log scale unless it is in per cent.
+    Raises StudyError unless it is positive, on the log scale unless it is in per cent, and without a value of the
+    baseline to take per cent of. If it is `optional`, as on one task of several, the last means that there is none.
     """
     if margin is None:
         return None
@@ -262,6 +265,8 @@ def parse_margin(margin: float | str | None, baseline: Sequence[float | None], s
     if not text.endswith("%"):
         return value
     known = [v for v in baseline if v is not None]
+    if not known and optional:
+        return None
     if not known:
         raise StudyError("a margin in per cent needs a finished run of the baseline")
     return value / 100 * abs(float(np.mean(known)))

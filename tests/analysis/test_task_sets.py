@@ -204,6 +204,7 @@ def test_a_baseline_without_a_value_on_one_task_leaves_the_others_their_margin(t
     noisy(tmp_path / "s", changes=changes)
     task_set = compare_tasks(tmp_path / "s", margin="2%")
     assert task_set.comparisons["sort"].question.margin is None
+    assert task_set.remarks == ["task sort has no margin: no run of its baseline has finished"]
     assert task_set.comparisons["copy"].question.margin is not None
     assert compare_tasks(tmp_path / "s", margin=0.01).comparisons["sort"].question.margin == 0.01
 
