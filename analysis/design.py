@@ -300,8 +300,7 @@ def looks_at(study: Study, cells: frozenset[str]) -> list[int]:
 
 def seeds_now(study: Study, cells: frozenset[str]) -> int:
     """The number of seeds that a look at the present results sees, counted as `Look` counts them."""
-    whole = study.part.whole if study.part else study
-    results = Counter(run.variant.cell for run in whole.loaded if run.is_result)
+    results = Counter(run.variant.cell for run in study.loaded if run.is_result)
     if study.sweep == "all":
         return max(results[cell] for cell in cells)
-    return -(-results.total() // max(1, len(whole.variants)))
+    return -(-results.total() // max(1, len(study.variants)))

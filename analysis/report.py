@@ -67,7 +67,8 @@ def _report(options: argparse.Namespace) -> int:
     console = Console()
     print_task_set(task_set, console)
     console.print(f"\nreport: {out}", soft_wrap=True, markup=False, highlight=False)
-    return 0 if all(run.outcome(options.metric).kind == "ok" for run in task_set.study.loaded) else 1
+    metric = task_set.first.question.metric
+    return 0 if all(run.outcome(metric).kind == "ok" for run in task_set.study.loaded) else 1
 
 
 def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:

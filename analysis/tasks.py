@@ -140,7 +140,7 @@ def _part(
         problems=_problems(study, runs),
         replaced=tuple(replace(one, label=renamed[one.label]) for one in study.replaced if one.label in renamed),
         config=configs.first_readable([run.folder.path for run in runs if run.folder]),
-        part=Part(task, study, labels),
+        part=Part(task, labels),
     )
 
 

@@ -7,7 +7,6 @@ from fake_study import noise, planned, study_of, suite, write_study
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import design
 from analysis.load import load_study
 from analysis.study import Replaced, StudyError, Variant
 from analysis.tasks import by_task, choose_task
@@ -165,15 +164,6 @@ def test_a_replaced_result_is_told_with_its_own_task(tmp_path):
     parts = by_task(replace(load_study(tmp_path / "s"), replaced=(old,)))
     assert parts["copy"].replaced == ()
     assert parts["sort"].replaced == (replace(old, label="roper"),)
-
-
-def test_a_look_is_counted_over_the_whole_study(tmp_path):
-    changes = {("sort", arm, seed): lambda _: None for arm in ARMS for seed in (2, 3)}
-    suite(tmp_path / "s", ARMS, shifts=SHIFTS, changes=changes)
-    whole = load_study(tmp_path / "s")
-    part = by_task(whole)["sort"]
-    cells = frozenset(variant.cell for variant in part.variants)
-    assert design.seeds_now(part, cells) == design.seeds_now(whole, cells) == 3
 
 
 def test_a_task_must_be_chosen_and_must_be_there(tmp_path):
