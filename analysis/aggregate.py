@@ -25,8 +25,8 @@ LIMITS = Interval(0.0, 1.0)
 class VariantScores:
     """One variant over all tasks. `place` is its place in the study; `n_failed` counts runs that score 0 as failures.
 
-    `difference` is IQM minus the baseline's on the runs (task and seed) that ended in both: None for the baseline
-    itself and without shared seeds.
+    On the runs (task and seed) that ended in both, `difference` is IQM minus the baseline's, and `wins` the share of
+    those that score higher than the baseline's, ties counted half: None for the baseline and without shared seeds.
     """
 
     label: str
@@ -35,6 +35,7 @@ class VariantScores:
     n_failed: int
     iqm: Estimate
     difference: Estimate | None
+    wins: Estimate | None
 
     @property
     def units(self) -> list[Array]:
@@ -105,15 +106,16 @@ def _row(
     baseline: str | None,
 ) -> VariantScores:
     """One variant; `baseline` is None when seeds are not shared."""
-    results = [one.result(label) for one in comparisons.values()]
-    compared = baseline is not None and label != baseline
+    failed = sum(len(one.result(label).arm.failed) for one in comparisons.values())
+    pairs = [] if baseline in (None, label) else _pairs(scores[label], scores[baseline])
     return VariantScores(
         label,
         place,
         scores[label],
-        sum(len(result.arm.failed) for result in results),
+        failed,
         clipped(jackknife(_units(scores[label]), lambda units: iqm(np.concatenate(units)))),
-        _difference(scores[label], scores[baseline]) if compared and baseline is not None else None,
+        jackknife(pairs, _iqm_difference) if pairs else None,
+        clipped(jackknife(pairs, _share_won)) if pairs else None,
     )
 
 
@@ -122,20 +124,24 @@ def _units(scores: Scores) -> list[Array]:
     return [np.array([own[seed] for own in scores.values() if seed in own]) for seed in seeds]
 
 
-def _difference(variant: Scores, baseline: Scores) -> Estimate | None:
-    """The difference of the two IQMs, with both left out of a seed at once; None when no run ended in both."""
+def _pairs(variant: Scores, baseline: Scores) -> list[Array]:
+    """Seed by seed the scores of both on the tasks on which the seed ended in both, a row per task."""
     common = {task: [seed for seed in own if seed in baseline[task]] for task, own in variant.items()}
     seeds = dict.fromkeys(seed for own in common.values() for seed in own)
-    units = [
+    return [
         np.array([[variant[task][seed], baseline[task][seed]] for task, own in common.items() if seed in own])
         for seed in seeds
     ]
-    return jackknife(units, _iqm_difference) if units else None
 
 
 def _iqm_difference(units: Sequence[Array]) -> float:
     both = np.concatenate(units)
     return iqm(both[:, 0]) - iqm(both[:, 1])
+
+
+def _share_won(units: Sequence[Array]) -> float:
+    variant, baseline = np.concatenate(units).T
+    return float(np.mean(variant > baseline) + 0.5 * np.mean(variant == baseline))
 
 
 def clipped(estimate: Estimate) -> Estimate:

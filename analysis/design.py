@@ -153,29 +153,16 @@ def ask(
     Raises StudyError: no finished run, unknown metric, baseline, direction, transform; margin or threshold no number.
     """
     declared = study.declared
-    metric = metric or declared.get("metric") or DEFAULT_METRIC
+    metric = metric_of(study, metric)
     given = {"direction": direction, "margin": margin, "transform": transform, "threshold": threshold}
     same = metric == declared.get("metric")
-    if (
-        same
-        and margin is None
-        and str(declared.get("margin")).endswith("%")
-        and not _reference(study, metric, baseline)
-    ):
-        declared = {**declared, "margin": None}  # per cent of a mean that there is not
     chosen = {name: declared.get(name) if value is None and same else value for name, value in given.items()}
-    question = _ask(study, metric, baseline, chosen)
+    question = _ask(study, metric, baseline, chosen, optional=margin is None or study.part is not None)
     after = () if same else ("metric",) * bool(declared)
     differing = [
         name for name, value in given.items() if same and value is not None and not _equal(value, declared.get(name))
     ]
     return replace(question, chosen_after=(*after, *differing))
-
-
-def _reference(study: Study, metric: str, baseline: str | None) -> list[float]:
-    """The values of the baseline."""
-    chosen = find_baseline(study, baseline) if baseline else study.variants[0]
-    return [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -186,7 +173,13 @@ def _equal(one: Any, other: Any) -> bool:
         return str(one) == str(other)
 
 
-def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, Any]) -> Question:
+def metric_of(study: Study, metric: str | None) -> str:
+    """The metric that is asked for: the one given, else the one that the study's plan declares."""
+    return metric or study.declared.get("metric") or DEFAULT_METRIC
+
+
+def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, Any], *, optional: bool) -> Question:
+    """The question of these values; `optional` as for `parse_margin`."""
     direction, margin, threshold = asked["direction"], asked["margin"], asked["threshold"]
     values = _values_of(study, metric)
     if direction not in (None, "lower", "higher"):
@@ -194,13 +187,13 @@ def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, An
     lower = direction == "lower" if direction else not HIGHER_IS_BETTER.search(metric)
     chosen = find_baseline(study, baseline) if baseline else study.variants[0]
     scale = parse_transform(asked["transform"] or PLAIN.name, metric, values)
-    reference = _reference(study, metric, baseline)
+    reference = [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
     limits = limits_of(metric, values)
     return Question(
         metric,
         lower,
         chosen,
-        parse_margin(margin, reference, scale),
+        parse_margin(margin, reference, scale, optional=optional),
         Interval(scale.forward(limits.low), scale.forward(limits.high)),
         scale=scale,
         threshold=parse_threshold(threshold),
@@ -290,10 +283,14 @@ def _by_level(variant: Variant, name: str) -> bool:
     return name in {factor_value(value) for value in variant.factors.values()}
 
 
-def parse_margin(margin: float | str | None, baseline: Sequence[float | None], scale: Scale = PLAIN) -> float | None:
+def parse_margin(
+    margin: float | str | None, baseline: Sequence[float | None], scale: Scale = PLAIN, *, optional: bool = False
+) -> float | None:
     """The margin on the scale of the comparison; "2%" is of the baseline's mean, on the log scale log 1.02.
 
-    Raises StudyError unless it is positive, and on the log scale unless it is in per cent.
+    Raises StudyError unless it is positive, on the log scale unless it is in per cent, and without a value of the
+    baseline to take per cent of. If it is `optional`, as a declared one or on one task of several, the last means that
+    there is none.
     """
     if margin is None:
         return None
@@ -309,6 +306,8 @@ def parse_margin(margin: float | str | None, baseline: Sequence[float | None], s
     if not text.endswith("%"):
         return value
     known = [v for v in baseline if v is not None]
+    if not known and optional:
+        return None
     if not known:
         raise StudyError("a margin in per cent needs a finished run of the baseline")
     return value / 100 * abs(float(np.mean(known)))

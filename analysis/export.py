@@ -28,6 +28,7 @@ def comparison_data(comparison: Comparison, factorial: FactorialReport | None = 
     study, question = comparison.study, comparison.question
     return {
         "study": study.name,
+        **({"task": study.part.task} if study.part else {}),
         "sweep": study.sweep,
         "metric": question.metric,
         "direction": question.direction,

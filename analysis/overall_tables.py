@@ -23,6 +23,7 @@ AGGREGATE_COLUMNS = (
     Column("runs (seeds)", "right"),
     Column("IQM score [95 % CI]", "right"),
     Column("Δ vs baseline [95 % CI]", "right"),
+    Column("wins [95 % CI]", "right"),
 )
 
 
@@ -41,8 +42,8 @@ def verdicts_table(task_set: TaskSet) -> Table:
         (Cell(label, {"label": label}), *(_verdict(task, one, label) for task, one in task_set.comparisons.items()))
         for label in task_set.labels
     ]
-    family = family_text(task_set.first)
-    caption = f"Verdict on each task against its own baseline; p Holm-corrected over {family}."
+    corrected = f"; p Holm-corrected over {family_text(task_set.first)}" if task_set.first.family > 1 else ""
+    caption = f"Verdict on each task against its own baseline{corrected}."
     return Table("verdicts", columns, rows, marked(task_set.study, caption))
 
 
@@ -65,14 +66,16 @@ def _row(one: VariantScores) -> tuple[Cell, ...]:
         Cell(one.label, {"label": one.label}),
         Cell(f"{one.n_runs} ({one.iqm.n}){failed}", {"runs": one.n_runs, "n_failed": one.n_failed, "seeds": one.iqm.n}),
         Cell(estimate_text(one.iqm), {"iqm": one.iqm.value, "iqm_ci": ends(one.iqm)}),
-        _difference_cell(one.difference),
+        _against_cell("delta", one.difference, sign=True),
+        _against_cell("wins", one.wins),
     )
 
 
-def _difference_cell(estimate: Estimate | None) -> Cell:
+def _against_cell(name: str, estimate: Estimate | None, *, sign: bool = False) -> Cell:
+    """A number against the baseline; a dash for the baseline itself, and without shared seeds."""
     if estimate is None:
-        return Cell(fmt.DASH, {"delta": None, "delta_ci": None})
-    return Cell(estimate_text(estimate, sign=True), {"delta": estimate.value, "delta_ci": ends(estimate)})
+        return Cell(fmt.DASH, {name: None, f"{name}_ci": None})
+    return Cell(estimate_text(estimate, sign=sign), {name: estimate.value, f"{name}_ci": ends(estimate)})
 
 
 def estimate_text(estimate: Estimate, *, sign: bool = False) -> str:
@@ -95,9 +98,10 @@ def _caption(task_set: TaskSet, found: Aggregate) -> str:
         f"Over {plural(len(found.tasks), 'task')} ({', '.join(found.tasks)}), by the final {question.label}, "
         f"{question.direction} is better; baseline {found.baseline}. The score of a run is 0 for the worst and 1 for "
         "the best finished run of its task in this study; one that failed or diverged scores 0 "
-        f"({failed} of {runs} runs). IQM: mean of the middle half of the scores of all runs and tasks. Differences on "
-        f"the runs that ended in both. Intervals: {METHOD}, the best and worst run taken as given.{_looked(task_set)} "
-        "There is no verdict on a score: verdicts are by task."
+        f"({failed} of {runs} runs). IQM: mean of the middle half of the scores of all runs and tasks. Δ and wins (the "
+        "share of runs that score higher than the baseline's, ties half) are by seed within each task. Intervals: "
+        f"{METHOD}, the best and worst run taken as given.{_looked(task_set)} There is no verdict on a score: verdicts "
+        "are by task."
     )
 
 

@@ -132,10 +132,9 @@ class Replaced:
 
 @dataclass(frozen=True)
 class Part:
-    """What the study of one task is a part of; `labels` are those of the variants of all tasks, in order."""
+    """Which task of a study of several this is; `labels` are those of the variants of all tasks, in order."""
 
     task: str
-    whole: "Study"
     labels: tuple[str, ...]
 
 

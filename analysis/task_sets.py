@@ -17,7 +17,7 @@ from analysis.evidence import gather
 from analysis.load import load_study
 from analysis.results import Comparison
 from analysis.statistics.aggregate import FEWEST_TASKS
-from analysis.study import Study, StudyError, Variant
+from analysis.study import Study, StudyError
 from analysis.tasks import by_task, choose_task
 
 
@@ -55,10 +55,17 @@ class TaskSet:
         for task, one in self.comparisons.items():
             if self.several and (reason := obstacle(one, self.labels)):
                 lines.append(f"task {task} is in no aggregate: {reason}")
+        lines += [f"task {task} has no margin: no run of its baseline has finished" for task in self._without_margin]
         if self.several and self.aggregate is None:
             few = f"it takes {FEWEST_TASKS} with an ended run of every variant and a finished one"
             lines.append(f"no aggregate over tasks: {few}")
         return lines
+
+    @property
+    def _without_margin(self) -> list[str]:
+        """The tasks without a margin, when others have one."""
+        margins = {task: one.question.margin for task, one in self.comparisons.items()}
+        return [task for task, margin in margins.items() if margin is None] if any(margins.values()) else []
 
 
 def compare_tasks(
@@ -75,34 +82,37 @@ def compare_tasks(
     """Compare every variant with the baseline, task by task (or on one `task`); parameters as for `compare`.
 
     The baseline of a task is its variant with the factors of the one asked for, named with or without the task. A
-    margin in per cent is of each task's own baseline. Raises StudyError when the question cannot be asked of the study.
+    margin in per cent is of each task's own baseline; there is none where that has no finished run. Raises StudyError
+    when the question cannot be asked of the study.
     """
     whole = study if isinstance(study, Study) else load_study(study)
     tasks = by_task(whole) if task is None else {task: choose_task(whole, task)}
     if len(tasks) == 1:
         whole = next(iter(tasks.values()))
-    given: dict[str, Any] = {"direction": direction, "transform": transform, "threshold": threshold}
-    common = design.ask(whole, metric, **given)
+    metric = design.metric_of(whole, metric)
+    if not any(_has_value(one, metric) for one in tasks.values()):
+        design.ask(whole, metric)  # which says what is wrong
     label = _baseline(whole, tasks, baseline)
-    left_out = {name: reason for name, one in tasks.items() if (reason := _obstacle(one, common.metric, label))}
-    if len(left_out) == len(tasks):
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise StudyError(f"no task of study {whole.name} can be compared ({reasons})")
+    left_out = {name: reason for name, one in tasks.items() if (reason := _obstacle(one, metric, label))}
     kept = {name: one for name, one in tasks.items() if name not in left_out}
-    asked = {name: (one, _ask(one, common, label, margin, given)) for name, one in kept.items()}
-    found = conclude([gather(one, question) for one, question in asked.values()])
-    comparisons = dict(zip(asked, found, strict=True))
+    asked = {"direction": direction, "margin": margin, "transform": transform, "threshold": threshold}
+    questions = _questions(kept, metric, label, asked)
+    if not questions:
+        reasons = "; ".join(f"{name}: {left_out.get(name, 'no run has finished')}" for name in tasks)
+        raise StudyError(f"no task of study {whole.name} can be compared ({reasons})")
+    found = conclude([gather(kept[name], question) for name, question in questions.items()])
+    comparisons = dict(zip(questions, found, strict=True))
     return TaskSet(whole, comparisons, left_out, aggregate(comparisons))
 
 
 def _baseline(whole: Study, tasks: Mapping[str, Study], name: str | None) -> str:
     """The label that the baseline has in every task; `name` may also be a label of the whole study."""
     within = [variant for one in tasks.values() for variant in one.variants]
-    named = whole.variants[0] if name is None else next((v for v in whole.variants if v.label == name), None)
+    named = next((v for v in whole.variants if v.label == name), None) if name else whole.variants[0]
     if named is not None:
         return next(variant.label for variant in within if variant.cell == named.cell)
-    union = {variant.label: variant for variant in reversed(within)}
-    return design.find_baseline(replace(whole, variants=tuple(reversed(union.values()))), name or "").label
+    union = {variant.label: variant for variant in within}
+    return design.find_baseline(replace(whole, variants=tuple(union.values())), str(name)).label
 
 
 def _obstacle(study: Study, metric: str, label: str) -> str:
@@ -115,20 +125,16 @@ def _obstacle(study: Study, metric: str, label: str) -> str:
     return ""
 
 
-def _ask(study: Study, common: Question, label: str, margin: float | str | None, given: Mapping[str, Any]) -> Question:
-    """The question put to one task. Without a finished run to take it from there is no margin in per cent."""
-    baseline = study.variant(label)
-    if not _has_value(study, common.metric, study.variants):
-        return replace(common, baseline=baseline)
-    known = _has_value(study, common.metric, (baseline,))
-    return design.ask(
-        study,
-        common.metric,
-        baseline=label,
-        margin=margin if known or study.part is None or not str(margin).endswith("%") else None,
-        **given,
-    )
+def _questions(tasks: Mapping[str, Study], metric: str, label: str, asked: Mapping[str, Any]) -> dict[str, Question]:
+    """The question put to each task; to one without a finished run it is that of another, without a margin."""
+    own = {
+        name: design.ask(one, metric, baseline=label, **asked) for name, one in tasks.items() if _has_value(one, metric)
+    }
+    if not own:
+        return {}
+    other = replace(next(iter(own.values())), margin=None)
+    return {name: own.get(name) or replace(other, baseline=one.variant(label)) for name, one in tasks.items()}
 
 
-def _has_value(study: Study, metric: str, variants: tuple[Variant, ...]) -> bool:
-    return any(run.outcome(metric).value is not None for variant in variants for run in study.of(variant))
+def _has_value(study: Study, metric: str) -> bool:
+    return any(run.outcome(metric).value is not None for run in study.loaded)

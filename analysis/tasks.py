@@ -70,6 +70,8 @@ def _class_names(targets: Iterable[str]) -> dict[str, str]:
 
 def _only_task(study: Study) -> str:
     """The name of the one task of a study, as far as the study says."""
+    if study.part is not None:
+        return study.part.task
     named = next(iter(_levels(study.variants, TASK)), UNNAMED)
     target = str(study.config.get(TARGET, study.name))
     return named if named != UNNAMED else _class_names([target])[target]
@@ -138,7 +140,7 @@ def _part(
         problems=_problems(study, runs),
         replaced=tuple(replace(one, label=renamed[one.label]) for one in study.replaced if one.label in renamed),
         config=configs.first_readable([run.folder.path for run in runs if run.folder]),
-        part=Part(task, study, labels),
+        part=Part(task, labels),
     )
 
 

@@ -16,10 +16,12 @@ def print_task_set(task_set: TaskSet, console: Console, *, failures: bool = True
     """Print the comparison of every task, then, for several, the aggregate and what must be said of the tasks."""
     for task, comparison in task_set.comparisons.items():
         if task_set.several:
+            console.print()
             console.rule(Text(f"task {task}"), align="left")
         print_comparison(comparison, console, failures=failures)
     if not task_set.several:
         return
+    console.print()
     console.rule(Text("all tasks"), align="left")
     tables = overall_tables(task_set)
     for name in ("verdicts", "aggregate"):

@@ -98,12 +98,16 @@ def test_a_small_aggregate_is_as_worked_out_by_hand(tmp_path):
     # Of nine scores two are cut off at either end: 0, .5, .5, .5, 1 and 0, .25, .25, .25, .75.
     assert rope.iqm.value == pytest.approx(0.5)
     assert roper.iqm.value == pytest.approx(0.3)
-    assert rope.difference is None
+    assert (rope.difference, rope.wins) == (None, None)
     # Of six scores, one seed left out, one is cut off at either end: two of one seed and two of the other stay.
     left = [0.25 - 0.125, 0.5 - 0.375, 0.75 - 0.5]
     assert roper.difference.value == pytest.approx(-0.2)
     half = stats.t.ppf(0.975, 2) * np.sqrt(2 * np.var(left))
     assert roper.difference.interval == pytest.approx((-0.2 - half, -0.2 + half))
+    # On every task roper loses with seeds 0 and 1 and ties with seed 2.
+    assert roper.wins.value == pytest.approx(1 / 6)
+    half = stats.t.ppf(0.975, 2) * np.std([0, 0, 0.5], ddof=1) / np.sqrt(3)
+    assert roper.wins.interval == pytest.approx((0, 1 / 6 + half))
     assert [one.value for one in profile(rope, [0.0, 0.5, 0.99, 1.0])] == pytest.approx([2 / 3, 1 / 3, 1 / 3, 0])
 
 

@@ -42,6 +42,14 @@ def noisy(path, tasks=SHIFTS, **more):
     return compare_tasks(path)
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The folder of such a study; for tests that write nothing into it."""
+    path = tmp_path_factory.mktemp("plain") / "s"
+    noisy(path)
+    return path
+
+
 def verdicts(task_set):
     return {
         (task, result.variant.label): against.judgement.verdict
@@ -62,17 +70,16 @@ def test_a_study_of_one_task_is_compared_as_before(tmp_path):
     ]
 
 
-def test_tasks_are_never_compared_with_one_another(tmp_path):
-    noisy(tmp_path / "s")
+def test_tasks_are_never_compared_with_one_another(plain):
     with pytest.raises(StudyError, match=r"has 3 tasks, .* copy, sort, count"):
-        compare(tmp_path / "s")
-    alone = compare(tmp_path / "s", task="sort")
+        compare(plain)
+    alone = compare(plain, task="sort")
     assert [result.variant.label for result in alone.results] == list(ARMS)
     assert alone.family == 2
 
 
-def test_every_task_has_its_own_baseline(tmp_path):
-    task_set = noisy(tmp_path / "s")
+def test_every_task_has_its_own_baseline(plain):
+    task_set = compare_tasks(plain)
     assert list(task_set.comparisons) == list(SHIFTS)
     for i, one in enumerate(task_set.comparisons.values()):
         assert one.question.baseline.label == "rope"
@@ -80,8 +87,8 @@ def test_every_task_has_its_own_baseline(tmp_path):
         assert one.result("roper").against.difference.mean == pytest.approx(delta)
 
 
-def test_holm_goes_over_the_comparisons_of_all_tasks(tmp_path):
-    task_set = noisy(tmp_path / "s")
+def test_holm_goes_over_the_comparisons_of_all_tasks(plain):
+    task_set = compare_tasks(plain)
     every = [against for one in task_set.comparisons.values() for _, against in one.others]
     assert len(every) == 6
     expected = multipletests([one.difference.p for one in every], method="holm")[1]
@@ -92,24 +99,21 @@ def test_holm_goes_over_the_comparisons_of_all_tasks(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["roper", "attention=roper", "sort roper"])
-def test_the_baseline_is_named_with_or_without_a_task(tmp_path, name):
-    noisy(tmp_path / "s")
-    task_set = compare_tasks(tmp_path / "s", baseline=name)
+def test_the_baseline_is_named_with_or_without_a_task(plain, name):
+    task_set = compare_tasks(plain, baseline=name)
     assert {one.question.baseline.label for one in task_set.comparisons.values()} == {"roper"}
     assert task_set.aggregate.baseline == "roper"
 
 
 @pytest.mark.parametrize("name", ["alibi", "sort", "task=sort"])
-def test_a_baseline_that_is_no_variant_is_refused(tmp_path, name):
-    noisy(tmp_path / "s")
+def test_a_baseline_that_is_no_variant_is_refused(plain, name):
     with pytest.raises(StudyError, match=f"no baseline '{name}' .* the variants are: rope, roper, none"):
-        compare_tasks(tmp_path / "s", baseline=name)
+        compare_tasks(plain, baseline=name)
 
 
-def test_a_metric_that_no_task_has_is_refused(tmp_path):
-    noisy(tmp_path / "s")
+def test_a_metric_that_no_task_has_is_refused(plain):
     with pytest.raises(StudyError, match="did you mean eval/loss"):
-        compare_tasks(tmp_path / "s", "eval/los")
+        compare_tasks(plain, "eval/los")
 
 
 def test_a_margin_in_per_cent_is_of_each_tasks_baseline(tmp_path):
@@ -119,8 +123,8 @@ def test_a_margin_in_per_cent_is_of_each_tasks_baseline(tmp_path):
     assert margins == pytest.approx({task: 0.02 * (np.mean(BASE) + shift) for task, shift in SHIFTS.items()})
 
 
-def test_the_order_of_tasks_changes_no_verdict(tmp_path):
-    one, other = noisy(tmp_path / "s"), noisy(tmp_path / "t", tasks=["count", "copy", "sort"])
+def test_the_order_of_tasks_changes_no_verdict(plain, tmp_path):
+    one, other = compare_tasks(plain), noisy(tmp_path / "t", tasks=["count", "copy", "sort"])
     assert list(other.comparisons) == ["count", "copy", "sort"]
     assert verdicts(one) == verdicts(other)
     for task, found in one.comparisons.items():
@@ -200,6 +204,7 @@ def test_a_baseline_without_a_value_on_one_task_leaves_the_others_their_margin(t
     noisy(tmp_path / "s", changes=changes)
     task_set = compare_tasks(tmp_path / "s", margin="2%")
     assert task_set.comparisons["sort"].question.margin is None
+    assert task_set.remarks == ["task sort has no margin: no run of its baseline has finished"]
     assert task_set.comparisons["copy"].question.margin is not None
     assert compare_tasks(tmp_path / "s", margin=0.01).comparisons["sort"].question.margin == 0.01
 
@@ -241,9 +246,8 @@ def printed(study):
     return console.export_text()
 
 
-def test_the_summary_shows_a_table_per_task_then_the_verdicts_and_the_aggregate(tmp_path):
-    noisy(tmp_path / "s")
-    text = printed(tmp_path / "s")
+def test_the_summary_shows_a_table_per_task_then_the_verdicts_and_the_aggregate(plain):
+    text = printed(plain)
     places = [text.index(part) for part in ("task copy ─", "task sort ─", "task count ─", "all tasks ─", "IQM score")]
     assert places == sorted(places)
     assert text.count("variant ") >= 5
@@ -304,7 +308,7 @@ def test_comparison_json_lists_tasks_and_names_the_task_of_every_variant(written
     scored = data["aggregate"]["variants"]
     assert [one["label"] for one in scored] == list(ARMS)
     assert scored[2]["scores"]["copy"]["1"] == 0
-    assert scored[1].keys() >= {"iqm", "iqm_ci", "delta", "delta_ci", "runs", "n_failed", "profile"}
+    assert scored[1].keys() >= {"iqm", "iqm_ci", "delta", "delta_ci", "wins", "wins_ci", "runs", "n_failed", "profile"}
     assert data["aggregate"]["tasks"] == list(FOLDERS)
 
 

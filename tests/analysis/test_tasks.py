@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analysis import design
 from analysis.load import load_study
-from analysis.study import StudyError, Variant
+from analysis.study import Replaced, StudyError, Variant
 from analysis.tasks import by_task, choose_task
 
 ARMS = {"rope": noise(0, 4), "roper": noise(1, 4)}
@@ -57,7 +57,7 @@ def test_every_task_has_its_runs_and_labels_without_its_name(tmp_path):
         assert part.part.task == task
         values = [run.record.metrics["eval/loss"] for run in part.of(part.variants[0])]
         assert values == [x + SHIFTS[task] for x in ARMS["rope"]]
-    assert by_task(parts["copy"]) == {"copy_repeat": parts["copy"]}
+    assert by_task(parts["copy"]) == {"copy": parts["copy"]}
 
 
 def test_the_task_may_stand_anywhere_in_a_label_or_be_all_of_it():
@@ -166,6 +166,14 @@ def test_a_look_counts_the_runs_of_the_cells_that_are_compared(tmp_path):
     part = by_task(whole)["sort"]
     cells = frozenset(variant.cell for variant in part.variants)
     assert design.seeds_now(part, cells) == design.seeds_now(whole, cells) == 2
+
+
+def test_a_replaced_result_is_told_with_its_own_task(tmp_path):
+    suite(tmp_path / "s", ARMS, shifts=SHIFTS)
+    old = Replaced("sort roper", 1, "finished", "2026-01-01", differs=True)
+    parts = by_task(replace(load_study(tmp_path / "s"), replaced=(old,)))
+    assert parts["copy"].replaced == ()
+    assert parts["sort"].replaced == (replace(old, label="roper"),)
 
 
 def test_a_task_must_be_chosen_and_must_be_there(tmp_path):
