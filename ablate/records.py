@@ -11,6 +11,7 @@
         lock                            who is training it now (`ablate.locks`)
         previous/<time>/                results that a rerun replaced
       sweeps/<time>-<hash>.json         SweepPlan
+      .analysis_cache/                  what the analysis keeps between two reports; may be deleted at any time
 
 Files are written under a temporary name, flushed to disk and renamed, so a reader sees the old file or the new one.
 JSON is strict: a number that is not finite is written as null (`ablate.jsonfiles`).
@@ -299,6 +300,11 @@ class StudyFolder:
     def report(self) -> Path:
         """The default folder of the report."""
         return self.path / "report"
+
+    @property
+    def analysis_cache(self) -> Path:
+        """What the analysis keeps between two reports (`analysis.cache`)."""
+        return self.path / ".analysis_cache"
 
     def run(self, cell_folder: str, seed: int) -> RunFolder:
         """The folder of one run."""

@@ -19,6 +19,8 @@ import pandas as pd
 from ablate.jsonfiles import RecordError
 from ablate.records import RunFolder, RunRecord, Status, StudyFolder, SweepPlan
 from analysis import configs
+from analysis.cache import Cache
+from analysis.curves import RunLog
 from analysis.study import LoadedRun, Look, Replaced, Study, StudyError, Variant
 
 
@@ -51,7 +53,8 @@ class _Reading:
         record, damage = self.record(folder)
         if record is not None:
             self._note_replaced(variant, record, folder)
-        return LoadedRun(variant, seed, record, folder if folder.path.is_dir() else None, damage)
+        there = folder if folder.path.is_dir() else None
+        return LoadedRun(variant, seed, record, there, damage, RunLog(folder) if there else None)
 
     def _note_replaced(self, variant: Variant, record: RunRecord, folder: RunFolder) -> None:
         for earlier in folder.superseded():
@@ -214,6 +217,7 @@ def _study(
         problems=tuple(dict.fromkeys(reading.problems)),
         replaced=tuple(reading.replaced),
         config=configs.first_readable(folders),
+        cache=Cache(reading.folder.path),
     )
 
 
