@@ -99,7 +99,7 @@ class Cache:
 def _part(columns: Series, start: int, stop: int) -> Series:
     if not 0 <= start <= stop <= min(map(len, columns)):
         raise ValueError("an entry of the index lies outside the arrays")
-    return Series(*(column[start:stop] for column in columns))
+    return columns.at(slice(start, stop))
 
 
 def _write(file: Path, **arrays: Any) -> None:

@@ -73,8 +73,8 @@ class RunLog:
         for record in self.folder.read_metrics():
             if isinstance(record.get("step"), int):
                 index = {name: record.get(name) for name in INDEX}
-                values = {name: value for name, value in record.items() if name not in INDEX}
-                yield from ({**index, "name": name, "value": value} for name, value in values.items() if is_value(value))
+                values = {name: value for name, value in record.items() if name not in INDEX and is_value(value)}
+                yield from ({**index, "name": name, "value": value} for name, value in values.items())
 
 
 def is_value(value: Any) -> bool:

@@ -67,7 +67,7 @@ def _report(options: argparse.Namespace) -> int:
         threshold=options.threshold,
     )
     out = options.out or StudyFolder(options.study).report
-    for name, content in report_files(comparison, regenerate(comparison, options)).items():
+    for name, content in report_files(comparison, regenerate(comparison, options), before=out).items():
         write_atomic(out / name, content)
     console = Console()
     print_comparison(comparison, console)
@@ -90,10 +90,13 @@ def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
     return shlex.join(["python", "-m", "analysis.report", f"multirun/{comparison.study.name}", *words])
 
 
-def report_files(comparison: Comparison, command: str) -> Files:
-    """Every file of the report by its name relative to the report's folder."""
+def report_files(comparison: Comparison, command: str, *, before: Path | None = None) -> Files:
+    """Every file of the report by its name relative to the report's folder.
+
+    `before` is a folder with an earlier report, whose figures are taken over where they would be the same.
+    """
     tables = report_tables(comparison)
-    drawn = draw_all(comparison)
+    drawn = draw_all(comparison, before / "figures" if before is not None else None)
     files = {
         "report.html": report_html(comparison, tables, drawn, command).encode(),
         "report.md": report_markdown(comparison, tables, drawn, command).encode(),

@@ -17,13 +17,16 @@ class Series(NamedTuple):
     tokens: Floats
     value: Floats
 
+    def at(self, where: Steps | npt.NDArray[np.bool_] | slice) -> "Series":
+        """The part at these places."""
+        return Series(self.step[where], self.tokens[where], self.value[where])
+
 
 def series_of(step: Sequence[int], tokens: Sequence[float | None], value: Sequence[float | None]) -> Series:
     """Sort what was logged by step; of a step logged twice (by a resumed run) the later stands."""
     steps = np.array(step, dtype=np.int64)
-    unique, from_the_end = np.unique(steps[::-1], return_index=True)
-    last = len(steps) - 1 - from_the_end
-    return Series(unique, np.array(tokens, dtype=np.float64)[last], np.array(value, dtype=np.float64)[last])
+    last = len(steps) - 1 - np.unique(steps[::-1], return_index=True)[1]
+    return Series(steps, np.array(tokens, dtype=np.float64), np.array(value, dtype=np.float64)).at(last)
 
 
 EMPTY = series_of([], [], [])

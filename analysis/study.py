@@ -145,7 +145,7 @@ class Study:
     shared_seeds: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-    cache: Cache = Cache()
+    cache: Cache = field(default_factory=Cache)
 
     @functools.cached_property
     def metrics(self) -> list[str]:
@@ -239,4 +239,3 @@ def _first_reason(run: LoadedRun) -> str:
 def _plain(value: Any) -> Any:
     """A factor's value as one cell of a table can hold it."""
     return formatting.factor_value(value) if isinstance(value, list | tuple | dict) else value
-

@@ -1,4 +1,4 @@
-"""How the report copes with many long runs: `python -m benchmarks.analysis_scale [--runs N] [--records N] [--all-eval]`.
+"""How the report copes with many long runs: `python -m benchmarks.analysis_scale [--runs N] [--records N]`.
 
 Writes a study of made-up runs, with records as training writes them, then times `analysis.report` on it in processes of
 their own: cold (no cache, no report), and again (nothing has changed). Peak memory is that of the process. The files

@@ -3,14 +3,17 @@
 Files are the same bytes for the same numbers: no dates, no random ids, and always the Agg backend.
 """
 
+import functools
 import importlib
 import io
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import pandas as pd
 from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -19,6 +22,7 @@ from matplotlib.figure import Figure
 from ablate.jsonfiles import write_atomic
 from analysis import plots
 from analysis.plots.style import RC
+from analysis.progress import tracked
 from analysis.results import Comparison
 
 METADATA: dict[str, dict[str, None]] = {
@@ -80,10 +84,50 @@ def render(plot: Plot, numbers: pd.DataFrame) -> Drawn:
     return Drawn(plot, files)
 
 
-def draw_all(comparison: Comparison) -> list[Drawn]:
-    """Every plot that has something to show for this comparison."""
+def draw_all(comparison: Comparison, before: Path | None = None) -> list[Drawn]:
+    """Every plot that has something to show for this comparison.
+
+    `before` is the folder of figures that an earlier report may have left: those whose numbers, code and files are
+    unchanged are taken from there.
+    """
     prepared = [(plot, plot.prepare(comparison)) for plot in all_plots()]
-    return [render(plot, numbers) for plot, numbers in prepared if not numbers.empty]
+    shown = [(plot, numbers) for plot, numbers in prepared if not numbers.empty]
+    if before is None:
+        return [render(plot, numbers) for plot, numbers in shown]
+    cache = comparison.study.cache
+    kept, found = cache.figures(), {}
+    for plot, numbers in tracked(shown, "drawing figures"):
+        key = _drawn_from(plot, numbers)
+        found[key] = _as_drawn(plot, before, kept.get(key)) or render(plot, numbers)
+    cache.keep_figures({key: {kind: _hash(file) for kind, file in one.files.items()} for key, one in found.items()})
+    return list(found.values())
+
+
+def _drawn_from(plot: Plot, numbers: pd.DataFrame) -> str:
+    """A hash of all that decides the bytes of a figure: numbers, the code of this package, versions."""
+    said = f"{plot.name} {list(numbers.columns)} {list(numbers.dtypes)} {_code()} {mpl.__version__} {pd.__version__}"
+    return _hash(said.encode() + pd.util.hash_pandas_object(numbers, index=False).to_numpy().tobytes())
+
+
+@functools.cache
+def _code() -> str:
+    """A hash of the sources of this package, for figures use more of it than `plots`."""
+    return _hash(b"".join(file.read_bytes() for file in sorted(Path(__file__).parents[1].rglob("*.py"))))
+
+
+def _hash(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+def _as_drawn(plot: Plot, folder: Path, hashes: Mapping[str, str] | None) -> Drawn | None:
+    """The figure as it was left in the folder; None unless every file is there and is what was written."""
+    if not hashes:
+        return None
+    try:
+        files = {kind: (folder / f"{plot.name}.{kind}").read_bytes() for kind in hashes}
+    except OSError:
+        return None
+    return Drawn(plot, files) if all(_hash(file) == hashes[kind] for kind, file in files.items()) else None
 
 
 def figures(comparison: Comparison, folder: Path | str) -> list[Path]:

@@ -44,9 +44,9 @@ def prepare(comparison: Comparison) -> pd.DataFrame:
     shown = thinned(logged, min(STEPS, max(FEWEST, POINTS // len(found))))
     frames = []
     for order, variant in enumerate(study.variants):
-        own = [_seed(run, one, metric, shown) for run, one in found if run.variant is variant]
+        own = [(run, _kept(one, shown)) for run, one in found if run.variant is variant]
         if own:
-            seeds = pd.concat(own, ignore_index=True).assign(order=order)
+            seeds = _seeds(own, metric).assign(order=order)
             frames += [seeds, _means(seeds[(seeds["status"] == "ok") & seeds["step"].isin(shown)])]
     return _table(frames).assign(metric=metric, steps_logged=logged.size)[COLUMNS]
 
@@ -54,15 +54,27 @@ def prepare(comparison: Comparison) -> pd.DataFrame:
 def thinned(steps: Steps, most: int) -> Steps:
     """At most so many of the steps, evenly spaced by place, the first and the last among them."""
     places = np.linspace(0, steps.size - 1, min(most, steps.size)).round().astype(int)
-    return steps[np.unique(places)]
+    thin: Steps = steps[np.unique(places)]
+    return thin
 
 
-def _seed(run: LoadedRun, series: Series, metric: str, shown: Steps) -> pd.DataFrame:
-    """One run at the steps that are shown, and at its last."""
+def _kept(series: Series, shown: Steps) -> Series:
+    """What is shown of one run, and its last step."""
     kept = np.isin(series.step, shown)
     kept[-1] = True
-    frame = pd.DataFrame({name: column[kept] for name, column in series._asdict().items()})
-    return frame.assign(kind="seed", label=run.variant.label, seed=run.seed, status=run.outcome(metric).kind)
+    return series.at(kept)
+
+
+def _seeds(own: Sequence[tuple[LoadedRun, Series]], metric: str) -> pd.DataFrame:
+    """The rows of one variant's runs."""
+    lengths = [one.step.size for _, one in own]
+    each = {
+        "seed": [run.seed for run, _ in own],
+        "status": [run.outcome(metric).kind for run, _ in own],
+    }
+    columns = {name: np.concatenate([getattr(one, name) for _, one in own]) for name in Series._fields}
+    repeated = {name: np.repeat(np.array(values), lengths) for name, values in each.items()}
+    return pd.DataFrame({**columns, **repeated}).assign(kind="seed", label=own[0][0].variant.label)
 
 
 def _means(seeds: pd.DataFrame) -> pd.DataFrame:
@@ -76,7 +88,8 @@ def _means(seeds: pd.DataFrame) -> pd.DataFrame:
         sd=("value", "std"),
         n=("value", "count"),
     ).reset_index()
-    low, high = t_bands(*(means[name].to_numpy(dtype=float) for name in ("value", "sd", "n")))
+    mean, sd, n = (means[name].to_numpy(dtype=float) for name in ("value", "sd", "n"))
+    low, high = t_bands(mean, sd, n)
     return means.drop(columns="sd").assign(kind="mean", low=low, high=high)
 
 
