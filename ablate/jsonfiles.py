@@ -41,7 +41,7 @@ def strict(value: Any) -> Any:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of `path` at the end: a crash at any moment leaves the old or the new one."""
+    """A file to write that takes the place of `path` at the end; a crash leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -156,6 +156,16 @@ class RunFolder:
         return self.path / ".hydra"
 
     @property
+    def hydra_config(self) -> Path:
+        """The config as Hydra composed it, interpolations unresolved."""
+        return self.hydra / "config.yaml"
+
+    @property
+    def hydra_overrides(self) -> Path:
+        """The overrides of the run, a list of key=value."""
+        return self.hydra / "overrides.yaml"
+
+    @property
     def record(self) -> Path:
         """run.json."""
         return self.path / "run.json"

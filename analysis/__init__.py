@@ -4,8 +4,8 @@
     comparison = compare(study, metric="eval/loss", margin="2%")
     figures(comparison, "figures")
 
-The three names are loaded when first used, so that importing the package costs nothing. Commands: `analysis.report` and
-`analysis.compare`.
+`load_runs` reads the runs of another program, `load_csv` a plain table. All are loaded when first used, so that
+importing the package costs nothing. Commands: `analysis.report` and `analysis.compare`.
 """
 
 import importlib
@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from analysis.comparison import compare
+    from analysis.foreign import load_runs
     from analysis.load import load_study
+    from analysis.plain_csv import load_csv
     from analysis.plots.base import figures
 
-__all__ = ["compare", "figures", "load_study"]
+__all__ = ["compare", "figures", "load_csv", "load_runs", "load_study"]
 
-_HOMES = {"compare": "analysis.comparison", "figures": "analysis.plots.base", "load_study": "analysis.load"}
+_HOMES = {
+    "compare": "analysis.comparison",
+    "figures": "analysis.plots.base",
+    "load_csv": "analysis.plain_csv",
+    "load_runs": "analysis.foreign",
+    "load_study": "analysis.load",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from analysis import sources
 from analysis.design import DEFAULT_METRIC
 from analysis.scale import PLAIN, SCALES
 from analysis.study import StudyError
@@ -14,12 +15,13 @@ BAD_INPUT = 2
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add what every command asks: the study, the metric and its direction, the margin, the sweep."""
-    parser.add_argument("study", type=Path, metavar="STUDY", help="a study's folder, such as multirun/copy_repeat")
+    parser.add_argument("study", type=Path, metavar="STUDY", help="a study's folder, or a table in CSV")
     parser.add_argument("--metric", default=DEFAULT_METRIC, help="final metric to compare (default: %(default)s)")
     parser.add_argument("--direction", choices=("lower", "higher"), help="which is better (default: by the name)")
     parser.add_argument("--margin", help="smallest difference of interest: 0.01, or 2%% of the baseline's mean")
     parser.add_argument("--transform", choices=tuple(SCALES), default=PLAIN.name, help="log: compare by ratios")
     parser.add_argument("--threshold", help="value of the metric at or beyond which a run has solved the task")
+    sources.add_options(parser)
     parser.add_argument("--sweep", default="latest", help="latest, all, or the id of a sweep (default: %(default)s)")
 
 

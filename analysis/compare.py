@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from analysis import commands
+from analysis import commands, sources
 from analysis.comparison import compare
 from analysis.design import find_baseline
 from analysis.export import comparison_data, to_json, variant_data
-from analysis.load import load_study
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
 from analysis.terminal import print_comparison
@@ -41,13 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    study = load_study(options.study, options.sweep)
+    study = sources.load(options)
     a, b = (find_baseline(study, name) for name in (options.a, options.b))
     if a is b:
         raise StudyError(f"{options.a!r} and {options.b!r} are the same variant, {a.label}")
     comparison = compare(
         study,
-        options.metric,
+        sources.metric_of(options),
         baseline=b.label,
         direction=options.direction,
         margin=options.margin,

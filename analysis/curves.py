@@ -1,7 +1,7 @@
 """Logs of runs, read one metric at a time: this project's metrics.jsonl here, those of other programs in `foreign`.
 
-Only the lines that may hold the wanted split are parsed, and what was read is kept (`analysis.cache`), so a log that has
-not changed since is not opened again.
+Only the lines that may hold the wanted split are parsed, and what was read is kept (`analysis.cache`), so a log that
+has not changed since is not opened again.
 """
 
 import json
@@ -21,8 +21,8 @@ INDEX = ("split", "step", "tokens", "seconds")
 """What says of a record when it was logged; its other entries are values by name."""
 
 
-class Log(Protocol):
-    """What was logged along one run."""
+class Readable(Protocol):
+    """What a series can be read from."""
 
     @property
     def file(self) -> Path | None:
@@ -30,6 +30,10 @@ class Log(Protocol):
 
     def series(self, metric: str) -> Series:
         """One metric along the run; empty when there is none."""
+
+
+class Log(Readable, Protocol):
+    """All that was logged along one run."""
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every value: split, step, tokens, seconds, name, value."""
@@ -98,7 +102,7 @@ def _parse(line: bytes) -> Any:
         return None
 
 
-def read_all(logs: Sequence[Log | None], metric: str, cache: Cache) -> list[Series]:
+def read_all(logs: Sequence[Readable | None], metric: str, cache: Cache) -> list[Series]:
     """One metric along every run, in the order of the logs; empty for a run without a log.
 
     What the cache holds of files that have not changed is taken from there, and what is read is put there.
@@ -112,7 +116,7 @@ def read_all(logs: Sequence[Log | None], metric: str, cache: Cache) -> list[Seri
     return found
 
 
-def _read(log: Log | None, metric: str) -> Series:
+def _read(log: Readable | None, metric: str) -> Series:
     return EMPTY if log is None else log.series(metric)
 
 

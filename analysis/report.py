@@ -20,14 +20,12 @@ from markupsafe import Markup
 from rich.console import Console
 
 from ablate.jsonfiles import write_atomic
-from ablate.records import StudyFolder
-from analysis import commands
+from analysis import commands, sources
 from analysis.comparison import compare
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
 from analysis.design import DEFAULT_METRIC
 from analysis.export import comparison_data, to_json
 from analysis.factorial_tables import FactorialReport, factorial_report
-from analysis.load import load_study
 from analysis.plots.base import Drawn, draw_all
 from analysis.results import Comparison
 from analysis.steps import steps_table
@@ -51,22 +49,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m analysis.report", description=__doc__.splitlines()[0])
     commands.add_common(parser)
     parser.add_argument("--baseline", help="label of a variant, factor=value, or a level (default: the plan's first)")
-    parser.add_argument("--out", type=Path, help="folder of the report (default: STUDY/report)")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the report (default: STUDY/report; TABLE_report beside a CSV)"
+    )
     options = parser.parse_args(arguments)
     return commands.guarded(lambda: _report(options))
 
 
 def _report(options: argparse.Namespace) -> int:
     comparison = compare(
-        load_study(options.study, options.sweep),
-        options.metric,
+        sources.load(options),
+        sources.metric_of(options),
         baseline=options.baseline,
         direction=options.direction,
         margin=options.margin,
         transform=options.transform,
         threshold=options.threshold,
     )
-    out = options.out or StudyFolder(options.study).report
+    out = options.out or sources.default_out(options.study)
     for name, content in report_files(comparison, regenerate(comparison, options), before=out).items():
         write_atomic(out / name, content)
     console = Console()
@@ -78,8 +78,10 @@ def _report(options: argparse.Namespace) -> int:
 def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
     """The command that writes this report again, with the options that are not the default ones."""
     given = {
+        "--metrics": options.metrics,
+        "--seed-key": options.seed_key,
         "--baseline": options.baseline,
-        "--metric": options.metric if options.metric != DEFAULT_METRIC else None,
+        "--metric": options.metric if options.metric != DEFAULT_METRIC and not options.metrics else None,
         "--direction": options.direction,
         "--margin": options.margin,
         "--transform": options.transform if comparison.question.scale.is_log else None,
@@ -87,7 +89,7 @@ def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
         "--sweep": comparison.study.sweep if options.sweep == "latest" else options.sweep,
     }
     words = [word for name, value in given.items() if value for word in (name, str(value))]
-    return shlex.join(["python", "-m", "analysis.report", f"multirun/{comparison.study.name}", *words])
+    return shlex.join(["python", "-m", "analysis.report", sources.shown(options, comparison.study), *words])
 
 
 def report_files(comparison: Comparison, command: str, *, before: Path | None = None) -> Files:

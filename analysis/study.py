@@ -55,7 +55,7 @@ class Outcome:
 class LoadedRun:
     """One planned run: `record` is None when there is none that can be read, and `damage` then says why.
 
-    `log` is what it logged along the way, None when there is nothing to read.
+    `log` is what it logged along the way, None when there is nothing to read; `place` is its folder in the study.
     """
 
     variant: Variant
@@ -64,6 +64,7 @@ class LoadedRun:
     folder: RunFolder | None = None
     damage: str = ""
     log: Log | None = None
+    place: str = ""
 
     @property
     def status(self) -> str:

@@ -23,7 +23,8 @@ from fake_study import (
 
 from ablate.records import RunFolder, Status, StudyFolder
 from analysis import configs
-from analysis.load import load_csv, load_study, unique_labels
+from analysis.load import load_study, unique_labels
+from analysis.plain_csv import load_csv
 from analysis.study import StudyError
 
 
