@@ -62,7 +62,7 @@ class Cache:
         if file is None:
             return {}
         try:
-            with np.load(file, allow_pickle=False) as arrays:
+            with file.open("rb") as raw, np.load(raw, allow_pickle=False) as arrays:
                 columns = Series(arrays["step"], arrays["tokens"], arrays["value"])
                 index = json.loads(arrays["index"].tobytes())
             return {Stamp(*stamp): _part(columns, start, stop) for stamp, start, stop in index}
