@@ -47,9 +47,10 @@ class Size:
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds and peak resident bytes of one report."""
+    """Seconds from start to end, those the processor worked, and peak resident bytes of one report."""
 
     seconds: float
+    worked: float
     peak: int
 
 
@@ -123,15 +124,22 @@ def report_cost(study: StudyFolder, *options: str) -> Measured:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-    return Measured(perf_counter() - began, usage.ru_maxrss * 1024)
+    return Measured(perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def table(size: Size, found: dict[str, Measured], log_bytes: int) -> Table:
     """One row per report."""
     title = f"{size.runs} runs x {size.records} records, {size.variants} variants, {log_bytes / 1e9:.2f} GB of logs"
-    shown = Table("report", "seconds", "peak MiB", box=MARKDOWN, title=title + (", all eval" if size.all_eval else ""))
+    shown = Table(
+        "report",
+        "seconds",
+        "CPU seconds",
+        "peak MiB",
+        box=MARKDOWN,
+        title=title + (", all eval" if size.all_eval else ""),
+    )
     for name, one in found.items():
-        shown.add_row(name, f"{one.seconds:.1f}", f"{one.peak / MIB:.0f}")
+        shown.add_row(name, f"{one.seconds:.1f}", f"{one.worked:.1f}", f"{one.peak / MIB:.0f}")
     return shown
 
 

@@ -22,7 +22,6 @@ from matplotlib.figure import Figure
 from ablate.jsonfiles import write_atomic
 from analysis import plots
 from analysis.plots.style import RC
-from analysis.progress import tracked
 from analysis.results import Comparison
 
 METADATA: dict[str, dict[str, None]] = {
@@ -96,7 +95,7 @@ def draw_all(comparison: Comparison, before: Path | None = None) -> list[Drawn]:
         return [render(plot, numbers) for plot, numbers in shown]
     cache = comparison.study.cache
     kept, found = cache.figures(), {}
-    for plot, numbers in tracked(shown, "drawing figures"):
+    for plot, numbers in shown:
         key = _drawn_from(plot, numbers)
         found[key] = _as_drawn(plot, before, kept.get(key)) or render(plot, numbers)
     cache.keep_figures({key: {kind: _hash(file) for kind, file in one.files.items()} for key, one in found.items()})

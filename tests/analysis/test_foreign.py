@@ -183,9 +183,9 @@ def test_a_seed_that_only_the_config_holds_is_taken_from_there(tmp_path):
 
 def test_a_seed_key_that_no_run_has_names_the_nearest(tmp_path):
     root = write_grid(tmp_path)
-    with pytest.raises(StudyError, match="--seed-key 'trainer.sed' is a key of no run; did you mean trainer.seed"):
+    with pytest.raises(StudyError, match=r"--seed-key 'trainer.sed' is a key of no run; did you mean trainer.seed"):
         load_runs(root, DENSE, "trainer.sed")
-    with pytest.raises(StudyError, match="is a key of no run; overridden are: model, trainer.seed"):
+    with pytest.raises(StudyError, match=r"is a key of no run; overridden are: model, trainer.seed"):
         load_runs(root, DENSE, "zzz")
 
 
