@@ -3,9 +3,10 @@
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
 class RecordError(ValueError):
@@ -38,18 +39,25 @@ def strict(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write_atomic(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` so that a crash at any moment leaves the old file or the new one."""
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of `path` at the end; a crash leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Replace `path` by `content` so that a crash at any moment leaves the old file or the new one."""
+    with replacing(path) as file:
+        file.write(content)
 
 
 def write_json(path: Path, value: Any) -> None:

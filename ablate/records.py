@@ -12,6 +12,7 @@
         previous/<time>/                results that a rerun replaced
       sweeps/<time>-<hash>.json         SweepPlan
       sweeps/<time>-<hash>.looks.jsonl  when its results were seen
+      .analysis_cache/                  what the analysis keeps between two reports; may be deleted at any time
 
 Files are written under a temporary name, flushed to disk and renamed, so a reader sees the old file or the new one.
 JSON is strict: a number that is not finite is written as null (`ablate.jsonfiles`).
@@ -184,6 +185,16 @@ class RunFolder:
         return self.path / ".hydra"
 
     @property
+    def hydra_config(self) -> Path:
+        """The config as Hydra composed it, interpolations unresolved."""
+        return self.hydra / "config.yaml"
+
+    @property
+    def hydra_overrides(self) -> Path:
+        """The overrides of the run, a list of key=value."""
+        return self.hydra / "overrides.yaml"
+
+    @property
     def record(self) -> Path:
         """run.json."""
         return self.path / "run.json"
@@ -318,6 +329,11 @@ class StudyFolder:
     def report(self) -> Path:
         """The default folder of the report."""
         return self.path / "report"
+
+    @property
+    def analysis_cache(self) -> Path:
+        """What the analysis keeps between two reports (`analysis.cache`)."""
+        return self.path / ".analysis_cache"
 
     def run(self, cell_folder: str, seed: int) -> RunFolder:
         """The folder of one run."""

@@ -5,8 +5,8 @@
     figures(comparison, "figures")
     task_set = compare_tasks(study, baseline="rope")        # a study of several tasks
 
-The names are loaded when first used, so that importing the package costs nothing. Commands: `analysis.report` and
-`analysis.compare`.
+`load_runs` reads the runs of another program, `load_csv` a plain table. All are loaded when first used, so that
+importing the package costs nothing. Commands: `analysis.report` and `analysis.compare`.
 """
 
 import importlib
@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from analysis.comparison import compare
+    from analysis.foreign import load_runs
     from analysis.load import load_study
+    from analysis.plain_csv import load_csv
     from analysis.plots.base import figures
     from analysis.task_sets import compare_tasks
 
-__all__ = ["compare", "compare_tasks", "figures", "load_study"]
+__all__ = ["compare", "compare_tasks", "figures", "load_csv", "load_runs", "load_study"]
 
 _HOMES = {
     "compare": "analysis.comparison",
     "compare_tasks": "analysis.task_sets",
     "figures": "analysis.plots.base",
+    "load_csv": "analysis.plain_csv",
+    "load_runs": "analysis.foreign",
     "load_study": "analysis.load",
 }
 

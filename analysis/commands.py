@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ablate.records import StudyFolder
+from analysis import sources
 from analysis.design import DEFAULT_METRIC
-from analysis.load import load_study
 from analysis.scale import SCALES
 from analysis.study import Look, Study, StudyError
 
@@ -19,13 +19,14 @@ BAD_INPUT = 2
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add what every command asks: the study, the metric and its direction, the margin, the sweep."""
-    parser.add_argument("study", type=Path, metavar="STUDY", help="a study's folder, such as multirun/copy_repeat")
+    parser.add_argument("study", type=Path, metavar="STUDY", help="a study's folder, or a table in CSV")
     parser.add_argument("--metric", help=f"final metric to compare (default: the declared one, else {DEFAULT_METRIC})")
     parser.add_argument("--direction", choices=("lower", "higher"), help="which is better (default: by the name)")
     parser.add_argument("--margin", help="smallest difference of interest: 0.01, or 2%% of the baseline's mean")
     parser.add_argument("--transform", choices=tuple(SCALES), help="log: compare by ratios")
     parser.add_argument("--threshold", help="value of the metric at or beyond which a run has solved the task")
     parser.add_argument("--task", help="one task of a study of several")
+    sources.add_options(parser)
     parser.add_argument("--sweep", default="latest", help="latest, all, or the id of a sweep (default: %(default)s)")
 
 
@@ -35,10 +36,9 @@ def load(options: argparse.Namespace) -> Study:
     A look at the results of a sweep in progress is one more chance to be misled, so the intervals allow for it from
     then on. A study without a plan, or in a folder that cannot be written, keeps no note.
     """
-    study = load_study(options.study, options.sweep)
-    folder = StudyFolder(options.study)
-    plan = study.sweep if study.sweep != "all" else next(iter(reversed(folder.sweep_ids())), None)
-    if plan is None or not any(study.ended.values()):
+    study, folder = sources.load(options), StudyFolder(options.study)
+    plan = next(iter(reversed(folder.sweep_ids())), None) if study.sweep == "all" else study.sweep
+    if plan not in folder.sweep_ids() or not any(study.ended.values()):
         return study
     seen = {variant.cell: study.ended[variant.cell] for variant in study.variants}
     with contextlib.suppress(OSError):

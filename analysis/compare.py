@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from analysis import commands
+from analysis import commands, sources
 from analysis.comparison import compare
 from analysis.design import find_baseline
 from analysis.export import comparison_data, to_json, variant_data
@@ -48,7 +48,7 @@ def _compare(options: argparse.Namespace) -> int:
         raise StudyError(f"{options.a!r} and {options.b!r} are the same variant, {a.label}")
     comparison = compare(
         study,
-        options.metric,
+        sources.metric_of(options),
         baseline=b.label,
         direction=options.direction,
         margin=options.margin,

@@ -161,7 +161,7 @@ def failures_table(study: Study, metric: str) -> Table:
 
 
 def _failure(run: LoadedRun, outcome: Outcome) -> tuple[Cell, ...]:
-    folder = "/".join(run.folder.path.parts[-3:]) if run.folder else ""
+    folder = run.place
     return (
         Cell(run.variant.label, {"label": run.variant.label}),
         Cell(str(run.seed), {"seed": run.seed}),

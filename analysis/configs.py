@@ -5,7 +5,7 @@ part of a cell, or only repeat what another key says, are left out.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,11 @@ from analysis.formatting import factor_value
 LEFT_OUT = ("seed", "runtime", "sweep", "study", "rope_percentage")
 
 
-class _Loader(yaml.SafeLoader):
+# libyaml's loader, where PyYAML was built with it, is ten times as fast.
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]
     """YAML 1.1 as PyYAML reads it, but with 1e-3 a number, as in the program that wrote the file."""
 
 
@@ -29,11 +33,39 @@ _Loader.add_implicit_resolver(
 
 def read_config(run: RunFolder) -> dict[str, Any]:
     """The resolved config of a run as flat dotted keys; empty when it cannot be read."""
-    try:
-        parsed = yaml.load(run.config.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return {}
+    return _read_flat(run.config)
+
+
+def read_hydra_config(run: RunFolder) -> dict[str, Any]:
+    """The config that Hydra wrote beside a run, likewise; interpolations are not resolved."""
+    return _read_flat(run.hydra_config)
+
+
+def _read_flat(file: Path) -> dict[str, Any]:
+    parsed = _read(file)
     return dict(_flat(parsed, "")) if isinstance(parsed, Mapping) else {}
+
+
+def _read(file: Path) -> Any:
+    try:
+        return yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return None
+
+
+def read_overrides(run: RunFolder) -> dict[str, Any]:
+    """The overrides of a run that Hydra started, values by key; a deleted key is null. Empty when it cannot be read."""
+    parsed = _read(run.hydra_overrides)
+    lines = [line for line in parsed if isinstance(line, str)] if isinstance(parsed, list) else []
+    split = [(line.lstrip("+~"), line.startswith("~")) for line in lines]
+    return {line.partition("=")[0]: None if gone else _scalar(line.partition("=")[2]) for line, gone in split}
+
+
+def _scalar(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        return text
 
 
 def first_readable(paths: Iterable[Path]) -> dict[str, Any]:
@@ -50,9 +82,15 @@ def _flat(value: Any, prefix: str) -> Iterable[tuple[str, Any]]:
         yield from _flat(item, f"{prefix}.{key}" if prefix else str(key))
 
 
-def differing(flat: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """For each cell the keys in which any two cells differ; a key that a cell lacks is absent from its factors."""
-    keys = dict.fromkeys(key for config in flat.values() for key in config if key.split(".")[0] not in LEFT_OUT)
+def differing(
+    flat: Mapping[str, Mapping[str, Any]], left_out: Collection[str | None] = LEFT_OUT
+) -> dict[str, dict[str, Any]]:
+    """For each cell the keys in which any two cells differ; a key that a cell lacks is absent from its factors.
+
+    Keys and sections of keys that are `left_out` are no factors.
+    """
+    said = dict.fromkeys(key for config in flat.values() for key in config)
+    keys = [key for key in said if not {key, key.split(".")[0]} & set(left_out)]
     swept = [key for key in keys if len({_compared(config, key) for config in flat.values()}) > 1]
     return {cell: {key: config[key] for key in swept if key in config} for cell, config in flat.items()}
 

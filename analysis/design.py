@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from analysis.formatting import factor_value
 from analysis.scale import PLAIN, SCALES, Scale
@@ -53,9 +54,13 @@ class Question:
 
     def solved(self, value: float) -> bool:
         """Whether a final value of the metric is a success; every finished run is one when there is no threshold."""
+        return bool(self.solves(np.array([value]))[0])
+
+    def solves(self, values: Array) -> npt.NDArray[np.bool_]:
+        """The same for many values; NaN solves nothing unless there is no threshold."""
         if self.threshold is None:
-            return True
-        return value <= self.threshold if self.lower_is_better else value >= self.threshold
+            return np.ones(values.shape, dtype=bool)
+        return values <= self.threshold if self.lower_is_better else values >= self.threshold
 
     @property
     def threshold_text(self) -> str:

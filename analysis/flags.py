@@ -66,7 +66,9 @@ def _replaced_flags(study: Study, arm: Arm) -> Iterable[str]:
 def _pair_flags(study: Study, question: Question, arm: Arm, against: Against) -> Iterable[str]:
     difference = against.difference
     if not difference.paired:
-        yield "unpaired: no common seeds"
+        yield (
+            "unpaired: no common seeds" if study.shared_seeds else "unpaired: equal run numbers have nothing in common"
+        )
     if against.looks:
         yield f"looked at {', '.join(map(str, against.looks))} seeds: anytime-valid interval"
     if difference.constant:
@@ -77,7 +79,11 @@ def _pair_flags(study: Study, question: Question, arm: Arm, against: Against) ->
         yield f"seeds without a pair: {', '.join(map(str, against.pairs.dropped))}"
     budgets = _budgets(study, arm.variant, question.baseline)
     if len(budgets) > 1:
-        yield f"different step budgets: {' and '.join(map(str, budgets))} steps"
+        yield f"different step budgets: {_listed(budgets)} steps"
+
+
+def _listed(budgets: list[int]) -> str:
+    return " and ".join(map(str, budgets)) if len(budgets) < 4 else f"{budgets[0]} to {budgets[-1]}"
 
 
 def _budgets(study: Study, *variants: Variant) -> list[int]:

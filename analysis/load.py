@@ -1,4 +1,4 @@
-"""Study folder (or plain CSV) to `Study`. Reads run.json, the sweeps' plans and config.yaml through `ablate.records`.
+"""Study folder to `Study`. Reads run.json, the sweeps' plans and config.yaml through `ablate.records`.
 
 One small file per run is read; metrics.jsonl only when curves are asked for. Nothing is parsed from a folder name. What
 cannot be read is a warning that names the file, never a crash. Which sweep is meant:
@@ -9,17 +9,17 @@ cannot be read is a warning that names the file, never a crash. Which sweep is m
 """
 
 import difflib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from ablate.jsonfiles import RecordError, canonical_json
-from ablate.records import RunFolder, RunRecord, Status, StudyFolder, SweepPlan
+from ablate.records import RunFolder, RunRecord, StudyFolder, SweepPlan
 from analysis import configs
+from analysis.cache import Cache
+from analysis.curves import RunLog
 from analysis.study import LoadedRun, Look, Replaced, Stopped, Study, StudyError, Variant
 
 
@@ -52,7 +52,10 @@ class _Reading:
         record, damage = self.record(folder)
         if record is not None:
             self._note_replaced(variant, record, folder)
-        return LoadedRun(variant, seed, record, folder if folder.path.is_dir() else None, damage)
+        if not folder.path.is_dir():
+            return LoadedRun(variant, seed, record, damage=damage)
+        place = folder.path.relative_to(self.folder.path).as_posix()
+        return LoadedRun(variant, seed, record, folder, damage, RunLog(folder), place)
 
     def _note_replaced(self, variant: Variant, record: RunRecord, folder: RunFolder) -> None:
         for earlier in folder.superseded():
@@ -77,17 +80,18 @@ def load_study(path: Path | str, sweep: str = "latest") -> Study:
 
     Raises StudyError, one line with the way out, when there is no such folder, nothing in it, or no such sweep.
     """
-    folder = StudyFolder(_existing(Path(path)))
+    folder = StudyFolder(existing(Path(path)))
     reading = _Reading(folder)
     plans = _read_plans(reading)
     if not plans and not folder.runs():
-        raise StudyError(f"{folder.path.name}: the study is empty; it has neither runs nor sweeps")
+        raise StudyError(_no_study(folder.path))
     if sweep == "all" or (sweep == "latest" and not plans):
         return _load_all(reading, plans)
     return _load_sweep(reading, plans, sweep)
 
 
-def _existing(path: Path) -> Path:
+def existing(path: Path) -> Path:
+    """The folder; raises StudyError that names the nearest one when there is none."""
     if path.is_dir():
         return path
     parent = path.parent
@@ -97,6 +101,18 @@ def _existing(path: Path) -> Path:
     there = f"; {parent} holds {', '.join(studies[:5]) or 'no studies'}"
     hint = f"; did you mean {', '.join(near)}?" if near else there
     raise StudyError(f"no study folder {path}{hint}")
+
+
+def _no_study(path: Path) -> str:
+    """What to do with a folder that has neither runs nor sweeps."""
+    inside = sorted(child for child in path.iterdir() if child.is_dir())
+    studies = [child.name for child in inside if StudyFolder(child).runs() or StudyFolder(child).sweep_ids()]
+    if studies:
+        holds = f"{len(studies)}: {', '.join(studies[:8])}"
+        return f"{path} is no study but holds {holds}; name one, such as {path / studies[0]}"
+    if next(path.rglob(RunFolder(path).hydra.name), None) is not None:
+        return f"{path} holds runs of another program: say where their metrics are, --metrics FILE:COLUMN"
+    return f"{path.name}: the study is empty; it has neither runs nor sweeps"
 
 
 def _read_plans(reading: _Reading) -> list[SweepPlan]:
@@ -220,6 +236,7 @@ def _study(
     runs: Sequence[LoadedRun],
     plans: Sequence[SweepPlan],
 ) -> Study:
+    _check_one_study(reading.folder.path, runs)
     seeds = tuple(dict.fromkeys(run.seed for run in runs))
     newest = plans[-1] if plans else None
     until = newest.until if newest and sweep == newest.id else None
@@ -238,7 +255,18 @@ def _study(
         until=until,
         stopped={cell: Stopped(one["seeds"], one["why"]) for cell, one in (until or {}).get("stopped", {}).items()},
         open_ended=frozenset(cell.cell for plan in plans if plan.until for cell in plan.cells),
+        cache=Cache(reading.folder.path),
     )
+
+
+def _check_one_study(path: Path, runs: Sequence[LoadedRun]) -> None:
+    """Raise StudyError when the records belong to several studies: folders were copied together."""
+    found = Counter(run.record.study for run in runs if run.record is not None)
+    if len(found) > 1:
+        told = " and ".join(f"{n} run{'s' * (n > 1)} of {study or '(no name)'}" for study, n in found.most_common())
+        raise StudyError(
+            f"{path} mixes {len(found)} studies: {told}; move the runs of all but one to folders of their own"
+        )
 
 
 def _looks(plans: Sequence[SweepPlan]) -> tuple[Look, ...]:
@@ -253,31 +281,3 @@ def _seeds_seen(plan: SweepPlan, look: Mapping[str, Any]) -> dict[str, int]:
         return dict(look["seeds"])
     each = -(-int(look.get("finished") or 0) // max(1, len(plan.cells)))
     return {cell.cell: each for cell in plan.cells}
-
-
-def load_csv(path: Path | str, *, metric: str, seed_column: str = "seed", shared_seeds: bool = True) -> Study:
-    """A study from a plain table with columns variant, seed and the metric; every row is one finished run.
-
-    An empty or non-finite value is a run that diverged. `shared_seeds=False` when equal numbers mean nothing.
-    """
-    frame = pd.read_csv(path)
-    for column in ("variant", seed_column, metric):
-        if column not in frame.columns:
-            raise StudyError(f"{path}: no column {column!r}; there are: {', '.join(map(str, frame.columns))}")
-    names = list(dict.fromkeys(str(name) for name in frame["variant"]))
-    variants = {name: Variant(name, name, {"variant": name}) for name in names}
-    runs = []
-    for name, seed, value in zip(frame["variant"], frame[seed_column], frame[metric], strict=True):
-        finite = bool(np.isfinite(value))
-        record = RunRecord(
-            status=Status.finished if finite else Status.diverged,
-            study=Path(path).stem,
-            cell=str(name),
-            label=str(name),
-            factors={},
-            seed=int(seed),
-            metrics={metric: float(value) if finite else None},
-        )
-        runs.append(LoadedRun(variants[str(name)], int(seed), record))
-    seeds = tuple(dict.fromkeys(run.seed for run in runs))
-    return Study(Path(path).stem, "csv", tuple(variants.values()), seeds, tuple(runs), shared_seeds=shared_seeds)

@@ -24,8 +24,7 @@ from markupsafe import Markup
 from rich.console import Console
 
 from ablate.jsonfiles import write_atomic
-from ablate.records import StudyFolder
-from analysis import commands
+from analysis import commands, sources
 from analysis.export import task_set_data, to_json
 from analysis.markdown import report_markdown, verdict_entries
 from analysis.plots.base import Drawn, Plot
@@ -43,7 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m analysis.report", description=__doc__.splitlines()[0])
     commands.add_common(parser)
     parser.add_argument("--baseline", help="label of a variant, factor=value, or a level (default: the plan's first)")
-    parser.add_argument("--out", type=Path, help="folder of the report (default: STUDY/report)")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the report (default: STUDY/report; TABLE_report beside a CSV)"
+    )
     options = parser.parse_args(arguments)
     return commands.guarded(lambda: _report(options))
 
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(options: argparse.Namespace) -> int:
     task_set = compare_tasks(
         commands.load(options),
-        options.metric,
+        sources.metric_of(options),
         baseline=options.baseline,
         direction=options.direction,
         margin=options.margin,
@@ -59,8 +60,8 @@ def _report(options: argparse.Namespace) -> int:
         threshold=options.threshold,
         task=options.task,
     )
-    out, metric = options.out or StudyFolder(options.study).report, task_set.first.question.metric
-    for name, content in report_files(task_set, regenerate(task_set, options)).items():
+    out, metric = options.out or sources.default_out(options.study), task_set.first.question.metric
+    for name, content in report_files(task_set, regenerate(task_set, options), before=out).items():
         write_atomic(out / name, content)
     console = Console()
     print_task_set(task_set, console)
@@ -72,8 +73,10 @@ def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
     """The command that writes this report again, with the options that are not the default ones."""
     study = task_set.study
     given = {
+        "--metrics": options.metrics,
+        "--seed-key": options.seed_key,
         "--baseline": options.baseline,
-        "--metric": options.metric,
+        "--metric": options.metric if not options.metrics else None,
         "--direction": options.direction,
         "--margin": options.margin,
         "--transform": options.transform,
@@ -82,12 +85,15 @@ def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
         "--sweep": study.sweep if options.sweep == "latest" else options.sweep,
     }
     words = [word for name, value in given.items() if value for word in (name, str(value))]
-    return shlex.join(["python", "-m", "analysis.report", f"multirun/{study.name}", *words])
+    return shlex.join(["python", "-m", "analysis.report", sources.shown(options, study), *words])
 
 
-def report_files(task_set: TaskSet, command: str) -> Files:
-    """Every file of the report by its name relative to the report's folder."""
-    report = report_of(task_set, command)
+def report_files(task_set: TaskSet, command: str, *, before: Path | None = None) -> Files:
+    """Every file of the report by its name relative to the report's folder.
+
+    `before` is a folder with an earlier report, whose figures are taken over where they would be the same.
+    """
+    report = report_of(task_set, command, before)
     factorials = {section.title: section.factorial for section in report.sections}
     files = {
         "report.html": report_html(report).encode(),

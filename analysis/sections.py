@@ -6,11 +6,12 @@ How it is written as Markdown, HTML, JSON and files is elsewhere.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
 from analysis.factorial_tables import FactorialReport, factorial_report
 from analysis.overall_tables import overall_tables
-from analysis.plots.base import Drawn, draw_aggregate, draw_all
+from analysis.plots.base import Drawn, Earlier, draw_aggregate, draw_all
 from analysis.results import Comparison
 from analysis.steps import steps_table
 from analysis.tables import Table
@@ -47,19 +48,21 @@ class Report:
         return f"{study.name}{task}: {question.metric}"
 
 
-def report_of(task_set: TaskSet, command: str) -> Report:
-    """Compute all tables and draw all figures."""
+def report_of(task_set: TaskSet, command: str, before: Path | None = None) -> Report:
+    """Compute all tables and draw all figures, but for those that an earlier report in the folder `before` has."""
+    earlier = Earlier(before / "figures" if before else None, task_set.study.cache)
     folders = _folders(task_set.comparisons) if task_set.several else dict.fromkeys(task_set.comparisons, "")
-    sections = [_section(task, one, folders[task]) for task, one in task_set.comparisons.items()]
-    drawn = draw_aggregate(task_set.aggregate) if task_set.aggregate is not None else []
+    sections = [_section(task, one, folders[task], earlier) for task, one in task_set.comparisons.items()]
+    drawn = draw_aggregate(task_set.aggregate, earlier) if task_set.aggregate is not None else []
+    earlier.close()
     return Report(task_set, sections, overall_tables(task_set), drawn, command)
 
 
-def _section(task: str, comparison: Comparison, folder: str) -> Section:
+def _section(task: str, comparison: Comparison, folder: str, earlier: Earlier) -> Section:
     """A table is named after its folder too, so that labels in LaTeX are unique."""
     factorial = factorial_report(comparison)
     found = {table.name: replace(table, name=f"{folder}{table.name}") for table in report_tables(comparison, factorial)}
-    return Section(task, comparison, found, draw_all(comparison), factorial, folder)
+    return Section(task, comparison, found, draw_all(comparison, earlier, folder), factorial, folder)
 
 
 def report_tables(comparison: Comparison, factorial: FactorialReport) -> list[Table]:

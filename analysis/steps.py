@@ -5,14 +5,15 @@ evaluation. Runs that have not ended count in neither way. The estimates are in 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from analysis import formatting as fmt
-from analysis.design import Arm
+from analysis.design import Arm, Question
 from analysis.results import Comparison
+from analysis.series import EMPTY, Series
 from analysis.statistics.multiple import holm
 from analysis.statistics.survival import Times, kaplan_meier, logrank_p, median_steps
 from analysis.study import Variant
@@ -42,26 +43,33 @@ def times_to_threshold(comparison: Comparison) -> list[ArmTimes]:
     question, study = comparison.question, comparison.study
     if question.threshold is None:
         return []
-    split, _, name = question.metric.rpartition("/")
-    curve = study.curve(split, name)
-    if curve.empty:
+    series = {(run.variant.label, run.seed): one for run, one in study.series(question.metric) if one.step.size}
+    if not series:
         return []
-    solved = curve[[question.solved(value) for value in curve["value"]]]
-    first = solved.groupby(["label", "seed"])["step"].min()
-    last = curve.groupby(["label", "seed"])["step"].max()
     return [
-        ArmTimes(one.variant, study.places[one.variant.label], _times(one.arm, first, last))
+        ArmTimes(one.variant, study.places[one.variant.label], _times(one.arm, series, question))
         for one in comparison.results
         if one.arm.ended
     ]
 
 
-def _times(arm: Arm, first: "pd.Series[int]", last: "pd.Series[int]") -> Times:
+def _times(arm: Arm, series: Mapping[tuple[str, int], Series], question: Question) -> Times:
     """A run without any evaluation says nothing about any step: it is censored at 0."""
-    runs = [(arm.variant.label, seed) for seed in arm.ended]
-    reached = [float(first[run]) for run in runs if run in first.index]
-    censored = [float(last.get(run, 0)) for run in runs if run not in first.index]
+    reached, censored = [], []
+    for seed in arm.ended:
+        one = series.get((arm.variant.label, seed), EMPTY)
+        first = _first_solved(one, question)
+        if first is not None:
+            reached.append(first)
+        else:
+            censored.append(float(one.step[-1]) if one.step.size else 0.0)
     return Times(np.array(reached), np.array(censored))
+
+
+def _first_solved(series: Series, question: Question) -> float | None:
+    """The first step with a value at or beyond the threshold."""
+    solved = series.step[question.solves(series.value)]
+    return float(solved[0]) if solved.size else None
 
 
 def steps_table(comparison: Comparison) -> Table:

@@ -7,7 +7,7 @@ it: what is missing, damaged or failed is counted, never dropped.
 import functools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,9 @@ import pandas as pd
 
 from ablate.records import RunFolder, RunRecord, Status
 from analysis import formatting
+from analysis.cache import Cache
+from analysis.curves import INDEX, Log, read_all
+from analysis.series import Series
 
 FIXED_COLUMNS = ("label", "cell", "seed", "status", "reason")
 COST_COLUMNS = ("steps_done", "steps_planned", "tokens", "seconds", "tokens_per_second", "parameters", "device")
@@ -54,13 +57,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """One planned run: `record` is None when there is none that can be read, and `problem` then says why."""
+    """One planned run: `record` is None when there is none that can be read, and `damage` then says why.
+
+    `log` is what it logged along the way, None when there is nothing to read; `place` is its folder in the study.
+    """
 
     variant: Variant
     seed: int
     record: RunRecord | None = None
     folder: RunFolder | None = None
     damage: str = ""
+    log: Log | None = None
+    place: str = ""
 
     @property
     def status(self) -> str:
@@ -145,7 +153,8 @@ class Study:
     `shared_seeds` is False when equal seed numbers of two variants have nothing in common, so pairing would be wrong.
     `declared` is the question of the sweep's plan. `until` is how its sweep adds seeds until decided (None for planned
     seeds), `stopped` the cells that were decided, `open_ended` all cells whose number of seeds hung on results. `part`
-    is set when this is one task of a study of several.
+    is set when this is one task of a study of several. `remarks` are what else a reader must know, one line each.
+    `cache` keeps what was read of the logs.
     """
 
     name: str
@@ -163,6 +172,8 @@ class Study:
     stopped: Mapping[str, Stopped] = field(default_factory=dict)
     open_ended: frozenset[str] = frozenset()
     part: Part | None = None
+    remarks: tuple[str, ...] = ()
+    cache: Cache = field(default_factory=Cache)
 
     @functools.cached_property
     def ended(self) -> Counter[str]:
@@ -226,12 +237,24 @@ class Study:
 
         A step logged twice (by a resumed run) counts once, as it was logged last.
         """
-        return _long([row for run in self.loaded for row in _curve_rows(run)])
+        columns = ["label", "seed", *INDEX, "name", "value"]
+        rows = [
+            {"label": run.variant.label, "seed": run.seed, **row}
+            for run in self.loaded
+            if run.log is not None
+            for row in run.log.rows()
+        ]
+        return pd.DataFrame(rows, columns=columns).astype({"step": "int64", "value": "float64"})
 
-    def curve(self, split: str, name: str) -> pd.DataFrame:
-        """The rows of `curves` for one split and name, without holding the others in memory."""
-        rows = (row for run in self.loaded for row in _curve_rows(run))
-        return _long([row for row in rows if (row["split"], row["name"]) == (split, name)])
+    @functools.cached_property
+    def _series(self) -> dict[str, list[Series]]:
+        return {}
+
+    def series(self, metric: str) -> list[tuple[LoadedRun, Series]]:
+        """One metric along every run, in the order of `loaded`; empty series where nothing was logged."""
+        if metric not in self._series:
+            self._series[metric] = read_all([run.log for run in self.loaded], metric, self.cache)
+        return list(zip(self.loaded, self._series[metric], strict=True))
 
     def factor_column(self, name: str) -> str:
         """The column of a factor: its name, or factor.<name> where a fixed column or a metric has that name."""
@@ -255,24 +278,3 @@ def _first_reason(run: LoadedRun) -> str:
 def _plain(value: Any) -> Any:
     """A factor's value as one cell of a table can hold it."""
     return formatting.factor_value(value) if isinstance(value, list | tuple | dict) else value
-
-
-def _long(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    columns = ["label", "seed", "split", "step", "tokens", "seconds", "name", "value"]
-    return pd.DataFrame(rows, columns=columns).astype({"step": "int64", "value": "float64"})
-
-
-def _curve_rows(run: LoadedRun) -> list[dict[str, Any]]:
-    """The numeric values of one run's metrics.jsonl, one row each; none for a run without a folder."""
-    rows: list[dict[str, Any]] = []
-    for record in run.folder.read_metrics() if run.folder else []:
-        if not isinstance(record.get("step"), int):
-            continue
-        index = {name: record.get(name) for name in ("split", "step", "tokens", "seconds")}
-        values = {name: value for name, value in record.items() if name not in index}
-        rows += [
-            {"label": run.variant.label, "seed": run.seed, **index, "name": name, "value": value}
-            for name, value in values.items()
-            if value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-        ]
-    return rows

@@ -165,7 +165,8 @@ def _seeds_part(comparison: Comparison) -> str:
     study = comparison.study
     done = [result.counts["ok"] for result in comparison.results]
     span = str(min(done)) if min(done) == max(done) else f"{min(done)}–{max(done)}"
-    seeds = f"n = {span} of {plural(len(study.seeds), 'planned run')} per variant (seeds {fmt.seed_list(study.seeds)})"
+    which = f"{'seeds' if study.shared_seeds else 'runs'} {fmt.seed_list(study.seeds)}"
+    seeds = f"n = {span} of {plural(len(study.seeds), 'planned run')} per variant ({which})"
     streams = [s for s in ("init", "data", "dropout") if f"seeds.{s}" in study.config]
     varied = [s for s in streams if study.config[f"seeds.{s}"] is None]
     named = f"; between seeds vary: {', '.join(varied)}" if varied else ""
@@ -259,6 +260,7 @@ def notes(study: Study) -> list[str]:
         + ("; the newest result stands and differs" if r.differs else "")
         for r in study.replaced
     ]
+    lines += study.remarks
     if study.mixed_code:
         lines.append("mixed code: train the older runs again with sweep.rerun=stale before believing a difference")
     return lines

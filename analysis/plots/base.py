@@ -3,14 +3,17 @@
 Files are the same bytes for the same numbers: no dates, no random ids, and always the Agg backend.
 """
 
+import functools
 import importlib
 import io
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import matplotlib as mpl
 import pandas as pd
 from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -19,6 +22,7 @@ from matplotlib.figure import Figure
 from ablate.jsonfiles import write_atomic
 from analysis import plots
 from analysis.aggregate import Aggregate
+from analysis.cache import Cache
 from analysis.plots.style import RC
 from analysis.results import Comparison
 
@@ -95,19 +99,68 @@ def render(plot: Plot[Any], numbers: pd.DataFrame) -> Drawn:
     return Drawn(plot, files)
 
 
-def draw_all(comparison: Comparison) -> list[Drawn]:
-    """Every plot that has something to show for this comparison."""
-    return _drawn(all_plots(), comparison)
+def draw_all(comparison: Comparison, earlier: "Earlier | None" = None, folder: str = "") -> list[Drawn]:
+    """Every plot that has something to show for this comparison; `folder` is where its figures lie in the report's."""
+    return _drawn(all_plots(), comparison, earlier or Earlier(), folder)
 
 
-def draw_aggregate(aggregate: Aggregate) -> list[Drawn]:
+def draw_aggregate(aggregate: Aggregate, earlier: "Earlier | None" = None) -> list[Drawn]:
     """Every plot of an aggregate."""
-    return _drawn(aggregate_plots(), aggregate)
+    return _drawn(aggregate_plots(), aggregate, earlier or Earlier(), "")
 
 
-def _drawn(found: Sequence[Plot[Source]], source: Source) -> list[Drawn]:
+def _drawn(found: Sequence[Plot[Source]], source: Source, earlier: "Earlier", folder: str) -> list[Drawn]:
     prepared = [(plot, plot.prepare(source)) for plot in found]
-    return [render(plot, numbers) for plot, numbers in prepared if not numbers.empty]
+    return [earlier.draw(plot, numbers, folder) for plot, numbers in prepared if not numbers.empty]
+
+
+class Earlier:
+    """The figures that an earlier report left in its folder: taken over where numbers, code and files are unchanged."""
+
+    def __init__(self, figures: Path | None = None, cache: Cache | None = None) -> None:
+        self.figures, self.cache = figures, cache or Cache()
+        self._kept = self.cache.figures() if figures is not None else {}
+        self._drawn: dict[str, dict[str, str]] = {}
+
+    def draw(self, plot: Plot[Any], numbers: pd.DataFrame, folder: str) -> Drawn:
+        """The figure as it was left, else drawn anew."""
+        key = _drawn_from(plot, numbers, folder)
+        drawn = self._as_left(plot, folder, self._kept.get(key)) or render(plot, numbers)
+        self._drawn[key] = {kind: _hash(file) for kind, file in drawn.files.items()}
+        return drawn
+
+    def close(self) -> None:
+        """Keep what these figures were drawn from for the next report."""
+        if self.figures is not None:
+            self.cache.keep_figures(self._drawn)
+
+    def _as_left(self, plot: Plot[Any], folder: str, hashes: Mapping[str, str] | None) -> Drawn | None:
+        """None unless every file is there and is what was written."""
+        if not hashes or self.figures is None:
+            return None
+        path = self.figures / folder / plot.name
+        try:
+            files = {kind: path.with_name(f"{plot.name}.{kind}").read_bytes() for kind in hashes}
+        except OSError:
+            return None
+        return Drawn(plot, files) if all(_hash(file) == hashes[kind] for kind, file in files.items()) else None
+
+
+def _drawn_from(plot: Plot[Any], numbers: pd.DataFrame, folder: str) -> str:
+    """A hash of all that decides the bytes of a figure: numbers, the code of this package, versions."""
+    form = f"{list(numbers.columns)} {list(numbers.dtypes)}"
+    said = f"{folder}{plot.name} {form} {_code()} {mpl.__version__} {pd.__version__}"
+    return _hash(said.encode() + pd.util.hash_pandas_object(numbers, index=False).to_numpy().tobytes())
+
+
+@functools.cache
+def _code() -> str:
+    """A hash of the sources of this package, for figures use more of it than `plots`."""
+    return _hash(b"".join(file.read_bytes() for file in sorted(Path(__file__).parents[1].rglob("*.py"))))
+
+
+def _hash(content: bytes) -> str:
+    return sha256(content).hexdigest()
 
 
 def figures(comparison: Comparison, folder: Path | str) -> list[Path]:

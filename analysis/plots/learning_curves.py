@@ -4,8 +4,8 @@ Every seed as a thin line, the mean of the finished seeds with its pointwise 95 
 seed is a line without a band. A run that failed or diverged ends in a cross; steps below, tokens above.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,42 +13,92 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.design import FAILURES
-from analysis.plots.base import rows
 from analysis.plots.style import legend_below, legend_handle, style_of
 from analysis.results import Comparison
-from analysis.statistics.intervals import t_interval
+from analysis.series import Series, Steps
+from analysis.statistics.intervals import t_bands
+from analysis.study import LoadedRun
 
-COLUMNS = ["kind", "order", "label", "seed", "step", "tokens", "value", "low", "high", "n", "status", "metric"]
+COLUMNS = [
+    "kind", "order", "label", "seed", "step", "tokens", "value", "low", "high", "n", "status", "metric", "steps_logged",
+]  # fmt: skip
 
 CROWDED = 6
 """With more variants than this, bands would hide one another and single seeds are left out."""
 
+STEPS, FEWEST, POINTS = 400, 50, 200_000
+"""Steps that can be told apart in the figure; fewer, but not under 50, where all runs together have more points."""
+
 
 def prepare(comparison: Comparison) -> pd.DataFrame:
-    """Rows of kind `seed` (one run at one step, with its status) and `mean` (finished seeds at one step, n of them)."""
-    metric = comparison.question.metric
-    split, _, name = metric.rpartition("/")
-    chosen = comparison.study.curve(split, name)
-    found: list[dict[str, Any]] = []
-    for variant in comparison.study.variants:
-        order = comparison.study.places[variant.label]
-        status = {run.seed: run.outcome(metric).kind for run in comparison.study.of(variant)}
-        own = chosen[chosen["label"] == variant.label].assign(kind="seed", order=order, metric=metric)
-        own = own.assign(status=[status[seed] for seed in own["seed"]])
-        found += rows(own) + _means(own[own["status"] == "ok"])
-    return pd.DataFrame(found, columns=COLUMNS)
+    """Rows of kind `seed` (one run at one step, with its status) and `mean` (finished seeds at one step, n of them).
+
+    Where more steps were logged than can be seen, evenly spaced ones are left, and each run's last; `steps_logged` is
+    the number that there were.
+    """
+    study, metric = comparison.study, comparison.question.metric
+    found = [(run, one) for run, one in study.series(metric) if one.step.size]
+    if not found:
+        return pd.DataFrame(columns=COLUMNS)
+    # Most runs have the same steps: looking at each set of steps once spares sorting all of them.
+    logged = np.unique(np.concatenate(list({one.step.tobytes(): one.step for _, one in found}.values())))
+    shown = thinned(logged, min(STEPS, max(FEWEST, POINTS // len(found))))
+    frames = []
+    for variant in study.variants:
+        own = [(run, _kept(one, shown)) for run, one in found if run.variant is variant]
+        if own:
+            seeds = _seeds(own, metric).assign(order=study.places[variant.label])
+            frames += [seeds, _means(seeds[(seeds["status"] == "ok") & seeds["step"].isin(shown)])]
+    return _table(frames).assign(metric=metric, steps_logged=logged.size)[COLUMNS]
 
 
-def _means(curves: pd.DataFrame) -> list[dict[str, Any]]:
+def thinned(steps: Steps, most: int) -> Steps:
+    """At most so many of the steps, evenly spaced by place, the first and the last among them."""
+    places = np.linspace(0, steps.size - 1, min(most, steps.size)).round().astype(int)
+    thin: Steps = steps[np.unique(places)]
+    return thin
+
+
+def _kept(series: Series, shown: Steps) -> Series:
+    """What is shown of one run, and its last step."""
+    kept = np.isin(series.step, shown)
+    kept[-1] = True
+    return series.at(kept)
+
+
+def _seeds(own: Sequence[tuple[LoadedRun, Series]], metric: str) -> pd.DataFrame:
+    """The rows of one variant's runs."""
+    lengths = [one.step.size for _, one in own]
+    each = {
+        "seed": [run.seed for run, _ in own],
+        "status": [run.outcome(metric).kind for run, _ in own],
+    }
+    columns = {name: np.concatenate([getattr(one, name) for _, one in own]) for name in Series._fields}
+    repeated = {name: np.repeat(np.array(values), lengths) for name, values in each.items()}
+    return pd.DataFrame({**columns, **repeated}).assign(kind="seed", label=own[0][0].variant.label)
+
+
+def _means(seeds: pd.DataFrame) -> pd.DataFrame:
     """The mean over finished seeds at each step of one variant."""
-    means = []
-    for _, at_step in curves.groupby("step", sort=True):
-        values = at_step["value"].dropna().to_numpy(dtype=float)
-        band = t_interval(values) or (None, None)
-        mean = float(values.mean()) if values.size else None
-        first = rows(at_step[["order", "label", "step", "tokens", "metric"]])[0]
-        means.append({**first, "kind": "mean", "value": mean, "low": band[0], "high": band[1], "n": values.size})
-    return means
+    grouped = seeds.groupby("step", sort=True)
+    means = grouped.agg(
+        order=("order", "first"),
+        label=("label", "first"),
+        tokens=("tokens", "first"),
+        value=("value", "mean"),
+        sd=("value", "std"),
+        n=("value", "count"),
+    ).reset_index()
+    mean, sd, n = (means[name].to_numpy(dtype=float) for name in ("value", "sd", "n"))
+    low, high = t_bands(mean, sd, n)
+    return means.drop(columns="sd").assign(kind="mean", low=low, high=high)
+
+
+def _table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """All rows; numbers of tokens as whole numbers where all are known."""
+    frame = pd.concat([one for one in frames if len(one)], ignore_index=True).reindex(columns=COLUMNS)
+    whole = bool(np.isfinite(frame["tokens"]).all())
+    return frame.astype({"tokens": "int64"}) if whole else frame
 
 
 def draw(numbers: pd.DataFrame, figure: Figure) -> None:
@@ -62,13 +112,19 @@ def draw(numbers: pd.DataFrame, figure: Figure) -> None:
     _limit_to_finished(axes, numbers)
     for order, label in variants.itertuples(index=False):
         _mark_failures(axes, numbers[numbers["label"] == label], int(order))
-    axes.set_xlabel("optimiser step")
+    axes.set_xlabel(_step_label(numbers))
     axes.set_ylabel(str(numbers["metric"].iloc[0]) if len(numbers) else "")
     axes.margins(x=0.02)
     _token_axis(axes, numbers)
     if len(variants):
         labels = [f"{label} ({_n_text(numbers[numbers['label'] == label])})" for label in variants["label"]]
         legend_below(figure, [legend_handle(int(order)) for order in variants["order"]], labels)
+
+
+def _step_label(numbers: pd.DataFrame) -> str:
+    """Says how many of the steps are shown when not all are."""
+    shown, logged = numbers["step"].nunique(), int(numbers["steps_logged"].max()) if len(numbers) else 0
+    return "optimiser step" + (f" ({shown:,} of {logged:,} logged steps shown)" if shown < logged else "")
 
 
 def _n_text(own: pd.DataFrame) -> str:

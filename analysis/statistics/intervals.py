@@ -60,6 +60,13 @@ def t_interval(values: Sequence[float] | Array, level: float = 0.95) -> Interval
     return Interval(float(sample.mean() - half), float(sample.mean() + half))
 
 
+def t_bands(mean: Array, sd: Array, n: Array, level: float = 0.95) -> tuple[Array, Array]:
+    """Student t intervals for many means at once, lower and upper ends; NaN where n is under 3."""
+    n = np.where(n < MINIMUM, np.nan, n)
+    half = stats.t.ppf((1 + level) / 2, n - 1) * sd / np.sqrt(n)
+    return mean - half, mean + half
+
+
 def wilson(successes: float, n: int, level: float = 0.95) -> Interval | None:
     """Wilson interval for a proportion; `successes` may hold halves (ties). None when n is 0."""
     if n == 0:

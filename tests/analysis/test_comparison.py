@@ -23,7 +23,8 @@ from fake_study import (
 from ablate.records import RunFolder, Status
 from analysis import design
 from analysis.comparison import compare
-from analysis.load import load_csv, load_study
+from analysis.load import load_study
+from analysis.plain_csv import load_csv
 from analysis.results import MORE_THAN_200
 from analysis.statistics.paired import paired_difference
 from analysis.statistics.power import seeds_needed

@@ -2,8 +2,8 @@
 
 import json
 import math
+from dataclasses import replace
 
-import pandas as pd
 import pytest
 from fake_study import (
     CONFIG,
@@ -23,7 +23,7 @@ from fake_study import (
 
 from ablate.records import RunFolder, Status, StudyFolder
 from analysis import configs
-from analysis.load import load_csv, load_study, unique_labels
+from analysis.load import load_study, unique_labels
 from analysis.study import StudyError
 
 
@@ -263,10 +263,22 @@ def test_one_and_one_point_zero_are_one_value_and_text_another():
     assert configs.differing(flat) == {"x": {"b": 1}, "y": {"b": "1"}}
 
 
-def test_a_plain_table_becomes_a_study(tmp_path):
-    path = tmp_path / "t.csv"
-    pd.DataFrame({"variant": ["a", "a", "b"], "seed": [0, 1, 0], "loss": [0.1, None, 0.3]}).to_csv(path, index=False)
-    study = load_csv(path, metric="loss")
-    assert [run.outcome("loss").kind for run in study.loaded] == ["ok", "diverged", "ok"]
-    with pytest.raises(StudyError, match="no column 'accuracy'; there are: variant, seed, loss"):
-        load_csv(path, metric="accuracy")
+def test_two_studies_in_one_folder_are_refused_by_name_and_number(tmp_path):
+    folder = write_study(tmp_path / "s", {"rope": noise(0, 3)})
+    run = folder.run(planned("rope").folder, 1)
+    run.write(replace(run.read(), study="addition"))
+    with pytest.raises(StudyError, match="mixes 2 studies: 2 runs of copy_repeat and 1 run of addition; move the runs"):
+        load_study(tmp_path / "s")
+
+
+def test_a_folder_of_studies_names_them(tmp_path):
+    write_study(tmp_path / "multirun" / "a", {"rope": noise(0, 1)})
+    write_study(tmp_path / "multirun" / "b", {"rope": noise(0, 1)})
+    with pytest.raises(StudyError, match=r"multirun is no study but holds 2: a, b; name one, such as .*multirun/a"):
+        load_study(tmp_path / "multirun")
+
+
+def test_a_folder_of_other_runs_asks_where_their_metrics_are(tmp_path):
+    (tmp_path / "2026-01-01" / "0" / ".hydra").mkdir(parents=True)
+    with pytest.raises(StudyError, match=r"holds runs of another program: say where .* --metrics FILE:COLUMN"):
+        load_study(tmp_path)

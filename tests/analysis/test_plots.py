@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from ablate.records import Status
 from analysis.comparison import compare
+from analysis.plots import learning_curves
 from analysis.plots.base import all_plots, figures, render
 from analysis.plots.style import RC, legend_below, legend_handle, style_of
 from analysis.statistics.intervals import t_interval
@@ -158,3 +159,29 @@ def test_the_whole_legend_is_inside_the_figure_and_shows_labels_with_an_undersco
     assert box.y0 >= 0
     assert box.x1 <= figure.bbox.width
     assert figure.axes[0].get_window_extent().height > 150
+
+
+def test_of_more_steps_than_can_be_seen_evenly_spaced_ones_are_shown_and_the_axis_says_so(tmp_path):
+    folder = write_study(tmp_path / "s", {"rope": noise(0, 3)})
+    for seed, end in enumerate((1001, 1001, 778)):
+        folder.run(planned("rope").folder, seed).append_metrics(curve(0.4, range(1, end)))
+    numbers = PLOTS["learning_curves"].prepare(compare(tmp_path / "s"))
+    of_seed = numbers[numbers["kind"] == "seed"].groupby("seed")["step"]
+    assert of_seed.size().tolist()[:2] == [400, 400]
+    assert of_seed.min().tolist() == [1, 1, 1]
+    assert of_seed.max().tolist() == [1000, 1000, 777]
+    assert (numbers["steps_logged"] == 1000).all()
+    mean = numbers[numbers["kind"] == "mean"]
+    assert len(mean) == 400
+    assert mean["n"].max() == 3
+    assert mean.loc[mean["n"] == 2, "step"].min() > 777
+    figure = Figure()
+    PLOTS["learning_curves"].draw(numbers, figure)
+    assert figure.axes[0].get_xlabel().startswith("optimiser step (40")
+    assert figure.axes[0].get_xlabel().endswith(" of 1,000 logged steps shown)")
+
+
+def test_with_many_runs_fewer_steps_are_shown():
+    assert learning_curves.thinned(np.arange(10_000), 100).tolist()[::99] == [0, 9_999]
+    assert learning_curves.thinned(np.array([3]), 400).tolist() == [3]
+    assert learning_curves.POINTS // 2_000 == 100

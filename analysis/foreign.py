@@ -1,0 +1,276 @@
+"""Studies that another program trained: any tree whose run folders hold `.hydra/` and a file of metrics.
+
+    variants   combinations of the overrides that differ between runs; where overrides tell nothing apart, of the
+               config keys that differ; the seed's key is none of them
+    seeds      `seed`, else a key whose last part is seed, such as trainer.seed or random_seed; without one the runs are
+               numbered and not paired
+    value      the last record of the column; not finite there: diverged; no file or no such column: failed. Runs that
+               ended at different steps are compared at the largest step that all finished ones have
+    twice      of two runs of one variant and seed the one whose file was written last stands; so does the last written
+               of several files of one run
+
+How files of metrics are read is in `foreign_logs`.
+"""
+
+import difflib
+import functools
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ablate.jsonfiles import canonical_json
+from ablate.records import RunFolder, RunRecord, Status
+from analysis import configs
+from analysis.cache import Cache
+from analysis.curves import read_all
+from analysis.foreign_logs import STEP_COLUMNS, ReadLog, TableLog, Wanted, natural
+from analysis.load import existing, unique_labels
+from analysis.progress import tracked
+from analysis.seed_key import find_seed_key, seed_of
+from analysis.series import EMPTY, Series
+from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
+
+
+@dataclass(frozen=True)
+class ForeignRun:
+    """One run folder: what was asked of it, and the file of its metrics (None when there is none)."""
+
+    path: Path
+    place: str
+    file: Path | None
+    files: int
+    series: Series = EMPTY
+    factors: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @functools.cached_property
+    def overrides(self) -> dict[str, Any]:
+        """The overrides by key."""
+        return configs.read_overrides(RunFolder(self.path))
+
+    @functools.cached_property
+    def config(self) -> dict[str, Any]:
+        """The config as flat dotted keys."""
+        return configs.read_hydra_config(RunFolder(self.path))
+
+    def setting(self, key: str) -> Any:
+        """What a key is set to: by its override, else in the config; None when neither says."""
+        return self.overrides[key] if key in self.overrides else self.config.get(key)
+
+    @property
+    def written(self) -> int:
+        """When the file of metrics was written, in ns of the epoch; 0 without one."""
+        return self.file.stat().st_mtime_ns if self.file is not None else 0
+
+    @property
+    def cell(self) -> str:
+        """The identity of the run's variant."""
+        return sha256(canonical_json(self.factors).encode()).hexdigest()
+
+    @property
+    def finite(self) -> bool:
+        """Whether the run's last value is a number to compute with."""
+        return bool(self.series.step.size and np.isfinite(self.series.value[-1]))
+
+
+def load_runs(path: Path | str, metrics: str, seed_key: str | None = None) -> Study:
+    """Read the runs under a folder; `metrics` is FILE:COLUMN, the column being the metric, FILE a glob if need be.
+
+    Raises StudyError, one line with the way out: no run folders, no file that matches, no such column or seed's key.
+    """
+    root, wanted = existing(Path(path)), Wanted.parse(metrics)
+    runs = _find(root, wanted)
+    _check_files(root, runs, wanted)
+    series = read_all([TableLog(run.file) if run.file else None for run in runs], wanted.column, Cache(root))
+    runs = [replace(run, series=one) for run, one in zip(runs, series, strict=True)]
+    _check_column(runs, wanted)
+    key = find_seed_key(runs, seed_key)
+    runs = _with_factors(runs, key)
+    runs = _with_seeds(runs, key)
+    kept, lost = _newest(runs)
+    return _study(root, kept, lost, wanted, paired=key is not None)
+
+
+def _find(root: Path, wanted: Wanted) -> list[ForeignRun]:
+    folders = sorted(_run_folders(root), key=natural)
+    if not folders:
+        raise StudyError(
+            f"{root}: no run folders here; none below it holds .hydra/overrides.yaml or .hydra/config.yaml"
+        )
+    runs = []
+    for folder in tracked(folders, "looking at run folders"):
+        files = wanted.files(folder)
+        place = folder.relative_to(root).as_posix()
+        runs.append(ForeignRun(folder, place, files[-1] if files else None, len(files)))
+    return runs
+
+
+def _run_folders(root: Path) -> Iterable[Path]:
+    """Folders that hold what Hydra writes of a run; not searched any deeper, nor are hidden folders."""
+    for folder, inside, _ in os.walk(root):
+        run = RunFolder(Path(folder))
+        if run.hydra_overrides.is_file() or run.hydra_config.is_file():
+            yield run.path
+            inside.clear()
+        inside[:] = [name for name in inside if not name.startswith(".")]
+
+
+def _check_files(root: Path, runs: Sequence[ForeignRun], wanted: Wanted) -> None:
+    if any(run.file for run in runs):
+        return
+    there = sorted(path.name for path in runs[0].path.iterdir() if not path.name.startswith("."))
+    near = difflib.get_close_matches(wanted.pattern, there, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    holds = f"{runs[0].place} holds: {', '.join(there) or 'nothing'}"
+    raise StudyError(f"no file matches {wanted.pattern!r} in any of {len(runs)} run folders of {root}{hint}; {holds}")
+
+
+def _check_column(runs: Sequence[ForeignRun], wanted: Wanted) -> None:
+    if any(run.series.step.size for run in runs):
+        return
+    first = next(run for run in runs if run.file is not None)
+    columns = TableLog(first.file).columns if first.file else []
+    near = difflib.get_close_matches(wanted.column, columns, n=1)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    there = f"There are: {', '.join(columns) or 'no columns'}"
+    raise StudyError(f"no run has a value in column {wanted.column!r} of {wanted.pattern}{hint} {there}")
+
+
+def _with_factors(runs: Sequence[ForeignRun], seed_key: str | None) -> list[ForeignRun]:
+    """Each run with the settings in which runs differ; one that only the config of a run tells is taken from there."""
+    found = configs.differing({run.place: run.overrides for run in runs}, left_out={seed_key})
+    keys = dict.fromkeys(key for factors in found.values() for key in factors)
+    filled = {run.place: {key: run.setting(key) for key in keys if _has(run, key)} for run in runs}
+    if len({canonical_json(factors) for factors in filled.values()}) == 1:
+        filled = configs.differing({run.place: run.config for run in runs}, left_out={seed_key})
+    return [replace(run, factors=filled[run.place]) for run in runs]
+
+
+def _has(run: ForeignRun, key: str) -> bool:
+    return key in run.overrides or key in run.config
+
+
+def _with_seeds(runs: Sequence[ForeignRun], seed_key: str | None) -> list[ForeignRun]:
+    """Each run with its seed, or its number among the runs of its variant."""
+    if seed_key is not None:
+        return [replace(run, seed=seed_of(run, seed_key)) for run in runs]
+    seen: Counter[str] = Counter()
+    numbered = []
+    for run in runs:
+        numbered.append(replace(run, seed=seen[run.cell]))
+        seen[run.cell] += 1
+    return numbered
+
+
+def _newest(runs: Sequence[ForeignRun]) -> tuple[list[ForeignRun], list[tuple[ForeignRun, ForeignRun]]]:
+    """One run for each variant and seed, in order of appearance; and each of the others beside the one that stands.
+
+    A run with values stands before one without, then the one written last.
+    """
+    groups: dict[tuple[str, int], list[ForeignRun]] = {}
+    for run in runs:
+        groups.setdefault((run.cell, run.seed), []).append(run)
+    ordered = [sorted(group, key=lambda run: (run.series.step.size > 0, run.written)) for group in groups.values()]
+    lost = [(run, group[-1]) for group in ordered for run in group[:-1] if run.series.step.size]
+    return [group[-1] for group in ordered], lost
+
+
+def _study(
+    root: Path,
+    runs: Sequence[ForeignRun],
+    lost: Sequence[tuple[ForeignRun, ForeignRun]],
+    wanted: Wanted,
+    *,
+    paired: bool,
+) -> Study:
+    name = root.resolve().name
+    cells = {run.cell: run.factors for run in runs}
+    labels = unique_labels([(cell, configs.short_description(f) or name) for cell, f in cells.items()], cells)
+    variants = {cell: Variant(cell, labels[cell], factors) for cell, factors in cells.items()}
+    step = _common_step(name, runs, wanted)
+    ordered = sorted(runs, key=lambda run: (list(cells).index(run.cell), run.seed))
+    return Study(
+        name=name,
+        sweep="",
+        variants=tuple(variants.values()),
+        seeds=tuple(sorted({run.seed for run in runs})),
+        loaded=tuple(_loaded(run, variants[run.cell], wanted, name, step) for run in ordered),
+        replaced=tuple(_replaced(run, winner, labels[run.cell]) for run, winner in lost),
+        shared_seeds=paired,
+        remarks=tuple(_remarks(runs, wanted, step)),
+        cache=Cache(root),
+    )
+
+
+def _common_step(name: str, runs: Sequence[ForeignRun], wanted: Wanted) -> int | None:
+    """The largest step that all runs with a final value have, when they ended at different ones; else None."""
+    finite = [run.series.step for run in runs if run.finite]
+    ends = sorted({int(step[-1]) for step in finite})
+    if len(ends) < 2:
+        return None
+    common = functools.reduce(np.intersect1d, finite)
+    if not common.size:
+        told = f"runs of {name} ended at different steps ({ends[0]} to {ends[-1]}) and have no step in common"
+        raise StudyError(f"{told} at which {wanted.column} could be compared; log it at the same steps in all runs")
+    return int(common[-1])
+
+
+def _loaded(run: ForeignRun, variant: Variant, wanted: Wanted, study: str, step: int | None) -> LoadedRun:
+    last = int(run.series.step[-1]) if run.series.step.size else 0
+    record = RunRecord(
+        status=Status.failed,
+        study=study,
+        cell=variant.cell,
+        label=variant.label,
+        factors=dict(variant.factors),
+        seed=run.seed,
+        steps_planned=last,
+        steps_done=last,
+    )
+    ended = _ended(run, wanted, step)
+    log = ReadLog(wanted.column, run.series)
+    return LoadedRun(variant, run.seed, replace(record, **ended), RunFolder(run.path), place=run.place, log=log)
+
+
+def _ended(run: ForeignRun, wanted: Wanted, step: int | None) -> dict[str, Any]:
+    """How the run ended: its status, and its value or what went wrong."""
+    if run.file is None:
+        return {"error": {"type": "no metrics", "message": f"no file matches {wanted.pattern}"}}
+    if not run.series.step.size:
+        columns = ", ".join(TableLog(run.file).columns) or "no columns"
+        where = run.file.relative_to(run.path).as_posix()
+        return {"error": {"type": "no value", "message": f"no {wanted.column} in {where}; there are: {columns}"}}
+    place = -1 if step is None or not run.finite else int(np.searchsorted(run.series.step, step))
+    value, at = float(run.series.value[place]), int(run.series.step[place])
+    if not np.isfinite(value):
+        error = {"type": "not finite", "message": f"{wanted.column} is {value} at step {at}"}
+        return {"status": Status.diverged, "metrics": {wanted.column: None}, "error": error}
+    return {"status": Status.finished, "metrics": {wanted.column: value}}
+
+
+def _replaced(run: ForeignRun, winner: ForeignRun, label: str) -> Replaced:
+    status = Status.finished if run.finite else Status.diverged
+    ended = datetime.fromtimestamp(run.written // 10**9, UTC).isoformat()
+    differs = not np.array_equal(run.series.value[-1:], winner.series.value[-1:], equal_nan=True)
+    return Replaced(label, run.seed, status, f"{ended} in {run.place}", differs)
+
+
+def _remarks(runs: Sequence[ForeignRun], wanted: Wanted, step: int | None) -> Iterable[str]:
+    if step is not None:
+        ends = [int(run.series.step[-1]) for run in runs if run.finite]
+        shared = f"all are compared at step {step}, the largest that all have"
+        yield f"different step budgets: runs ended at steps {min(ends)} to {max(ends)}; {shared}"
+    several = sum(run.files > 1 for run in runs)
+    if several:
+        yield f"{several} run folders have several files that match {wanted.pattern}; the one written last was read"
+    first = next(run for run in runs if run.series.step.size)
+    column = TableLog(first.file).step_column(wanted.column) if first.file else STEP_COLUMNS[0]
+    if column != STEP_COLUMNS[0]:
+        yield f"{wanted.pattern} has no column step for {wanted.column}: steps are the {column} of each record"

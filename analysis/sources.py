@@ -1,0 +1,64 @@
+"""Where a command's study comes from: this project's folder, another program's runs (--metrics), or a plain CSV."""
+
+import argparse
+from pathlib import Path
+
+from ablate.records import StudyFolder
+from analysis.design import DEFAULT_METRIC
+from analysis.foreign import load_runs
+from analysis.foreign_logs import Wanted
+from analysis.load import load_study
+from analysis.plain_csv import load_csv
+from analysis.study import Study, StudyError
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what is asked of studies that this project did not train."""
+    parser.add_argument(
+        "--metrics",
+        metavar="FILE:COLUMN",
+        help="runs of another program: the file (a glob will do) in each run folder, and the metric's column",
+    )
+    parser.add_argument("--seed-key", metavar="KEY", help="override, config key or CSV column of the seed")
+
+
+def load(options: argparse.Namespace) -> Study:
+    """Read what the options mean. Raises StudyError for an option that does not apply to it."""
+    path: Path = options.study
+    is_table = path.is_file() or (path.suffix.lower() == ".csv" and not path.is_dir())
+    if (options.metrics or is_table) and options.sweep != "latest":
+        raise StudyError(f"--sweep {options.sweep}: {path.name} is no study of this project and has no sweeps")
+    if options.metrics:
+        if options.metric not in (None, metric_of(options)):
+            raise StudyError(
+                f"--metric {options.metric}: the metric is the column that --metrics {options.metrics} names"
+            )
+        return load_runs(path, options.metrics, options.seed_key)
+    if is_table:
+        return load_csv(path, metric=options.metric or DEFAULT_METRIC, seed_column=options.seed_key)
+    if options.seed_key:
+        raise StudyError(f"--seed-key {options.seed_key}: for a CSV file, or together with --metrics FILE:COLUMN")
+    return load_study(path, options.sweep)
+
+
+def metric_of(options: argparse.Namespace) -> str | None:
+    """The metric that is asked for, if any is."""
+    given: str | None = options.metric
+    return Wanted.parse(options.metrics).column if options.metrics else given
+
+
+def default_out(path: Path) -> Path:
+    """Where the report goes unless told: STUDY/report, or beside a table."""
+    return path.with_name(f"{path.stem}_report") if path.is_file() else StudyFolder(path).report
+
+
+def shown(options: argparse.Namespace, study: Study) -> str:
+    """The study as the command that writes the report again names it; never an absolute path.
+
+    Studies of this project as they lie by default; others as seen from the present folder, else by name alone.
+    """
+    path: Path = options.study
+    if not options.metrics and not path.is_file():
+        return f"multirun/{study.name}"
+    whole, here = path.resolve(), Path.cwd().resolve()
+    return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else whole.name
