@@ -9,31 +9,31 @@ written. Exit codes: 0 all planned runs have a value, 1 some have not (the repor
 """
 
 import argparse
-import base64
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import jinja2
-from markupsafe import Markup
 from rich.console import Console
 
 from ablate.jsonfiles import write_atomic
 from ablate.records import StudyFolder
 from analysis import commands
+from analysis.checklist import checklist
 from analysis.comparison import compare
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
+from analysis.cost import cost_tables
 from analysis.design import DEFAULT_METRIC
 from analysis.export import comparison_data, to_json
 from analysis.factorial_tables import FactorialReport, factorial_report
 from analysis.load import load_study
+from analysis.page.render import Section, render_page
 from analysis.plots.base import Drawn, draw_all
-from analysis.results import Comparison
+from analysis.results import Against, Comparison, VariantResult
 from analysis.steps import steps_table
-from analysis.tables import Table, escape_markdown, to_csv, to_html, to_latex, to_markdown
+from analysis.tables import Table, escape_markdown, to_csv, to_latex, to_markdown
 from analysis.terminal import print_comparison
-from analysis.wording import beside, flag_lines, headline, notes, sensitivity_line, verdict_sentence
+from analysis.wording import beside, flag_lines, notes, sensitivity_line, verdict_sentence
 
 Files = dict[str, bytes]
 
@@ -42,6 +42,8 @@ SECTIONS = {
     "factors": "Factors",
     "completeness": "Runs",
     "failures": "Runs without a value",
+    "cost": "Cost",
+    "cost_decided": "Cost of the decided comparisons",
 }
 """Tables that come after the figures in the Markdown report, with their headings."""
 
@@ -66,8 +68,10 @@ def _report(options: argparse.Namespace) -> int:
         transform=options.transform,
         threshold=options.threshold,
     )
-    out = options.out or StudyFolder(options.study).report
-    for name, content in report_files(comparison, regenerate(comparison, options)).items():
+    home = StudyFolder(options.study).report
+    out = options.out or home
+    linked = out.resolve() == home.resolve()
+    for name, content in report_files(comparison, regenerate(comparison, options), linked=linked).items():
         write_atomic(out / name, content)
     console = Console()
     print_comparison(comparison, console)
@@ -90,12 +94,15 @@ def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
     return shlex.join(["python", "-m", "analysis.report", f"multirun/{comparison.study.name}", *words])
 
 
-def report_files(comparison: Comparison, command: str) -> Files:
-    """Every file of the report by its name relative to the report's folder."""
+def report_files(comparison: Comparison, command: str, *, linked: bool = True) -> Files:
+    """Every file of the report by its name relative to the report's folder.
+
+    `linked` says that this is the study's own folder for reports, from which the page can link to the runs' folders.
+    """
     tables = report_tables(comparison)
     drawn = draw_all(comparison)
     files = {
-        "report.html": report_html(comparison, tables, drawn, command).encode(),
+        "report.html": render_page([Section("", comparison, tables, drawn)], command, linked=linked).encode(),
         "report.md": report_markdown(comparison, tables, drawn, command).encode(),
         "comparison.json": to_json(comparison_data(comparison)).encode(),
         "runs.csv": comparison.study.runs.to_csv(index=False, lineterminator="\n").encode(),
@@ -118,52 +125,15 @@ def report_tables(comparison: Comparison) -> dict[str, Table]:
         completeness(comparison),
         failures_table(study, comparison.question.metric),
         *factorial_report(comparison).tables,
+        *cost_tables(comparison),
     )
     return {table.name: table for table in tables}
 
 
-def _verdicts(comparison: Comparison) -> list[dict[str, str]]:
-    """One entry per variant for the top of the report: verdict, sentence, numbers beside it, flags."""
-    return [
-        {
-            "verdict": str(against.judgement.verdict),
-            "label": result.variant.label,
-            "sentence": verdict_sentence(comparison, result, against),
-            "beside": beside(comparison, against),
-            "sensitivity": sensitivity_line(comparison, against),
-        }
-        for result, against in comparison.others
-    ]
-
-
-def _verdict_line(entry: Mapping[str, str]) -> str:
-    """The sentence and what stands beside it, in one line."""
-    more = "; ".join(entry[part] for part in ("beside", "sensitivity") if entry[part])
-    return f"{entry['sentence']} {more}".strip()
-
-
-def report_html(comparison: Comparison, tables: dict[str, Table], drawn: Sequence[Drawn], command: str) -> str:
-    """One file that holds everything, figures included, and asks nothing of the network."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("report.html.j2").render(
-        study=comparison.study,
-        question=comparison.question,
-        headline=headline(comparison),
-        verdicts=_verdicts(comparison),
-        flags=flag_lines(comparison),
-        notes=notes(comparison.study),
-        factorial=factorial_report(comparison).sentences,
-        tables=tables,
-        rendered={name: Markup(to_html(table)) for name, table in tables.items()},
-        figures=[(figure.plot, _data_uri(figure.files["svg"])) for figure in drawn],
-        command=command,
-    )
-
-
-def _data_uri(svg: bytes) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+def _verdict_line(comparison: Comparison, result: VariantResult, against: Against) -> str:
+    """The sentence on one variant and what stands beside it, in one line."""
+    more = [beside(comparison, against), sensitivity_line(comparison, against)]
+    return f"{verdict_sentence(comparison, result, against)} {'; '.join(text for text in more if text)}".strip()
 
 
 def _factorial_markdown(found: FactorialReport) -> list[str]:
@@ -174,7 +144,7 @@ def _factorial_markdown(found: FactorialReport) -> list[str]:
 
 def report_markdown(comparison: Comparison, tables: dict[str, Table], drawn: Sequence[Drawn], command: str) -> str:
     """The report for places that render Markdown; figures are linked."""
-    verdicts = [_verdict_line(entry) for entry in _verdicts(comparison)]
+    verdicts = [_verdict_line(comparison, result, against) for result, against in comparison.others]
     sentences = [f"- {escape_markdown(text)}" for text in verdicts]
     remarks = [f"- {escape_markdown(text)}" for text in [*flag_lines(comparison), *notes(comparison.study)]]
     blocks = [f"# {comparison.study.name}: {comparison.question.metric}", "\n".join(sentences)]
@@ -183,6 +153,8 @@ def report_markdown(comparison: Comparison, tables: dict[str, Table], drawn: Seq
     blocks += [f"![{figure.plot.title}](figures/{figure.plot.name}.svg)" for figure in drawn]
     shown = [(title, tables[name]) for name, title in SECTIONS.items() if name in tables and tables[name].rows]
     blocks += [f"## {title}\n\n{to_markdown(table)}" for title, table in shown]
+    blocks += ["## For the checklist of a paper (NeurIPS)"]
+    blocks += [f"**{answer.title}.** {escape_markdown(answer.text)}" for answer in checklist(comparison)]
     blocks.append(f"Written by\n\n    {command}")
     return "\n\n".join(block.strip("\n") for block in blocks if block) + "\n"
 

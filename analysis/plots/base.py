@@ -41,10 +41,11 @@ class Plot:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as bytes by format, and its numbers as CSV."""
+    """A figure as bytes by format (its numbers as CSV among them), and the numbers that it shows."""
 
     plot: Plot
     files: dict[str, bytes]
+    numbers: pd.DataFrame
 
 
 def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -77,7 +78,7 @@ def render(plot: Plot, numbers: pd.DataFrame) -> Drawn:
             buffer = io.BytesIO()
             figure.savefig(buffer, format=extension, metadata=metadata)
             files[extension] = buffer.getvalue()
-    return Drawn(plot, files)
+    return Drawn(plot, files, numbers)
 
 
 def draw_all(comparison: Comparison) -> list[Drawn]:
