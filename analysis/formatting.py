@@ -74,7 +74,8 @@ def duration(seconds: float) -> str:
 
 def scientific(value: float) -> str:
     """A large number by its size: 1.58e11."""
-    return f"{value:.2e}".replace("e+", "e") if value else "0"
+    digits, _, power = f"{value:.2e}".partition("e")
+    return f"{digits}e{int(power)}" if value else "0"
 
 
 def count(value: float) -> str:

@@ -1,5 +1,6 @@
 """A table as HTML for the page: cells that can be sorted by the unrounded value, links, rows that can be found."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
@@ -37,7 +38,8 @@ def _row(table: Table, index: int, links: Links, attributes: Mapping[str, str]) 
 
 
 def _cell(column: Column, cell: Cell, link: str | None) -> Markup:
-    inner = Markup("<strong>{}</strong>").format(cell.text) if cell.bold else Markup.escape(cell.text)
+    text = _kept_together(cell.text) if column.align == "right" else cell.text
+    inner = Markup("<strong>{}</strong>").format(text) if cell.bold else Markup.escape(text)
     if link is not None:
         inner = Markup('<a href="{}">{}</a>').format(link, inner)
     sort = cell.sort_value if cell.values else cell.text
@@ -45,3 +47,8 @@ def _cell(column: Column, cell: Cell, link: str | None) -> Markup:
     return Markup('<td class="{}" data-title="{}" data-sort="{}">{}</td>').format(
         column.align, column.title, shown, inner
     )
+
+
+def _kept_together(text: str) -> str:
+    """Numbers that break, where there is no room, before a bracket or a parenthesis only."""
+    return re.sub(r" (?![\[(])", "\u00a0", text)

@@ -15,7 +15,7 @@ function sort(table, column, sign) {
 
 for (const table of document.querySelectorAll("table.sortable")) {
   if (table.tBodies[0].rows.length < 2) continue;
-  table.tHead.classList.add("sorts");
+  table.tHead.classList.toggle("sorts", table.tBodies[0].rows.length > 3);  // of use on a phone, where it takes room
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     const button = document.createElement("button");
@@ -90,7 +90,7 @@ function explore(box) {
   };
   box.hidden = false;
   Plotly.newPlot(plot, data, layout, {
-    displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    displaylogo: false, showSendToCloud: false, plotlyServerURL: "", responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
   }).then(paint);
   [dark, narrow].forEach(media => media.addEventListener("change", paint));
 
