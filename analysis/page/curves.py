@@ -94,11 +94,11 @@ def _mean(means: pd.DataFrame, label: str, order: int) -> go.Scatter | None:
     means = _thin(means.dropna(subset=["value"]))
     if means.empty:
         return None
-    style = style_of(order)
+    style, counted = style_of(order), means[["n", "low", "high"]].astype(float)
     return go.Scatter(
         x=means["step"].tolist(),
         y=_compact(means["value"]),
-        text=[_mean_text(*row) for row in zip(means["n"], means["low"], means["high"], strict=True)],
+        text=[_mean_text(*row) for row in counted.itertuples(index=False)],
         hovertemplate=f"<b>{label}</b>, mean of %{{text}}<br>{_POSITION}<extra></extra>",
         mode="lines+markers",
         line={"color": style.colour, "width": MEAN_WIDTH, "dash": _dash(style.line)},
@@ -111,8 +111,9 @@ _POSITION = "%{xaxis.title.text} %{x:,}<br>%{yaxis.title.text} %{y:.5g}"
 
 def _mean_text(n: float, low: float, high: float) -> str:
     """The number of seeds and the pointwise interval."""
-    places = fmt.decimals((high - low) / 2, high)
-    return f"{n:.0f}" + (f", 95 % {fmt.interval((low, high), places)}" if math.isfinite(low) else "")
+    if not math.isfinite(low):
+        return f"{n:.0f}"
+    return f"{n:.0f}, 95 % {fmt.interval((low, high), fmt.decimals((high - low) / 2, high))}"
 
 
 def _seeds(runs: pd.DataFrame, label: str, order: int, dash: str) -> go.Scatter | None:

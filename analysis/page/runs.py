@@ -65,7 +65,7 @@ def _group(comparison: Comparison, variant: Variant, places: Anchors, *, linked:
     study, metric = comparison.study, comparison.question.metric
     runs = study.of(variant)
     folders = {index: folder for index, run in enumerate(runs) if (folder := _folder(run))}
-    links = {(index, len(COLUMNS) - 1): f"../{quote(folder)}/" for index, folder in folders.items()}
+    links = {(index, len(COLUMNS) - 1): f"../{quote(folder, safe='/=')}/" for index, folder in folders.items()}
     return RunGroup(
         places.variants[variant.label],
         variant.label,

@@ -37,9 +37,7 @@ def test_time_tokens_and_flops_are_summed_over_every_run_that_was_started(tmp_pa
     def lost(run):
         return replace(ending(Status.failed)(sized()(run)), seconds=10.0, tokens=1600)
 
-    found = comparison_of(
-        tmp_path, {"rope": BASE, "roper": BETTER}, {("roper", 1): lost, ("roper", 2): never_started}
-    )
+    found = comparison_of(tmp_path, {"rope": BASE, "roper": BETTER}, {("roper", 1): lost, ("roper", 2): never_started})
     rows = rows_of(cost_tables(found)[0])
     assert rows["rope"]["runs"] == 6
     assert rows["rope"]["tokens"] == 6 * 6400
