@@ -130,7 +130,7 @@ def _seeds(runs: pd.DataFrame, label: str, order: int, dash: str) -> go.Scatter 
         hovertemplate=f"{label}, seed %{{customdata}}<br>{_POSITION}<extra></extra>",
         mode="markers" if alone else "lines",
         line={"color": style_of(order).colour, "width": 1, "dash": dash},
-        opacity=0.5,
+        opacity=0.6,
     )
 
 
