@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from analysis import formatting as fmt
 from analysis.design import FAILURES
-from analysis.plots.style import style_of
+from analysis.plots.style import Style, style_of
 
 POINTS = 200
 """Points drawn of one curve at most."""
@@ -27,6 +27,9 @@ SEED_CURVES = 600
 """Seeds drawn at most, over all variants; each variant has the same share."""
 
 MEAN_WIDTH = 2.5
+
+POSITION = "%{xaxis.title.text} %{x:,}<br>%{yaxis.title.text} %{y:.5g}"
+"""Where a point is, for what is shown when the pointer is near it."""
 
 SYMBOLS = {
     "o": "circle",
@@ -72,41 +75,40 @@ def interactive(numbers: pd.DataFrame) -> Curves:
 
 def _variant(own: pd.DataFrame, span: _Range, share: int) -> Iterable[go.Scatter]:
     """The traces of one variant; the first of them stands in the legend."""
-    order, label = int(own["order"].iloc[0]), html.escape(str(own["label"].iloc[0]))
+    order, style = int(own["order"].iloc[0]), style_of(int(own["order"].iloc[0]))
     seeds = own[own["kind"] == "seed"]
     drawn = seeds[seeds["seed"].isin(seeds["seed"].unique()[:share])]
-    ok = drawn["status"].isin(FAILURES)
+    ok = drawn["status"] == "ok"
     traces = [
-        _mean(own[own["kind"] == "mean"], label, order),
-        _seeds(drawn[~ok], label, order, dash="solid"),
-        _seeds(drawn[ok], label, order, dash="dot"),
-        _crosses(seeds[seeds["status"].isin(FAILURES)], label, order, span),
+        _mean(own[own["kind"] == "mean"], style),
+        _seeds(drawn[ok], style, dash="solid"),
+        _seeds(drawn[~ok], style, dash="dot"),
+        _crosses(seeds[seeds["status"].isin(FAILURES)], style, span),
     ]
-    meta = {"tokens": _tokens_per_step(own)}
+    shared = {
+        "name": html.escape(str(own["label"].iloc[0])),
+        "legendgroup": str(order),
+        "meta": {"tokens": _tokens_per_step(own)},
+    }
     shown = [trace for trace in traces if trace is not None]
-    for index, trace in enumerate(shown):
-        trace.update(name=label, legendgroup=str(order), showlegend=index == 0, meta=meta)
-    return shown
+    return [trace.update(showlegend=index == 0, **shared) for index, trace in enumerate(shown)]
 
 
-def _mean(means: pd.DataFrame, label: str, order: int) -> go.Scatter | None:
+def _mean(means: pd.DataFrame, style: Style) -> go.Scatter | None:
     """The mean of the finished seeds, bold."""
     means = _thin(means.dropna(subset=["value"]))
     if means.empty:
         return None
-    style, counted = style_of(order), means[["n", "low", "high"]].astype(float)
+    counted = means[["n", "low", "high"]].astype(float)
     return go.Scatter(
         x=means["step"].tolist(),
         y=_compact(means["value"]),
         text=[_mean_text(*row) for row in counted.itertuples(index=False)],
-        hovertemplate=f"<b>{label}</b>, mean of %{{text}}<br>{_POSITION}<extra></extra>",
+        hovertemplate=f"<b>%{{fullData.name}}</b>, mean of %{{text}}<br>{POSITION}<extra></extra>",
         mode="lines+markers",
         line={"color": style.colour, "width": MEAN_WIDTH, "dash": _dash(style.line)},
         marker={"symbol": SYMBOLS[style.marker], "size": 7, "maxdisplayed": 8},
     )
-
-
-_POSITION = "%{xaxis.title.text} %{x:,}<br>%{yaxis.title.text} %{y:.5g}"
 
 
 def _mean_text(n: float, low: float, high: float) -> str:
@@ -116,7 +118,7 @@ def _mean_text(n: float, low: float, high: float) -> str:
     return f"{n:.0f}, 95 % {fmt.interval((low, high), fmt.decimals((high - low) / 2, high))}"
 
 
-def _seeds(runs: pd.DataFrame, label: str, order: int, dash: str) -> go.Scatter | None:
+def _seeds(runs: pd.DataFrame, style: Style, dash: str) -> go.Scatter | None:
     """All these runs as one trace of thin lines."""
     curves = [_thin(run) for _, run in runs.groupby("seed", sort=False)]
     if not curves:
@@ -127,14 +129,14 @@ def _seeds(runs: pd.DataFrame, label: str, order: int, dash: str) -> go.Scatter 
         x=joined["step"].tolist(),
         y=_compact(joined["value"]),
         customdata=joined["seed"].tolist(),
-        hovertemplate=f"{label}, seed %{{customdata}}<br>{_POSITION}<extra></extra>",
+        hovertemplate=f"%{{fullData.name}}, seed %{{customdata}}<br>{POSITION}<extra></extra>",
         mode="markers" if alone else "lines",
-        line={"color": style_of(order).colour, "width": 1, "dash": dash},
+        line={"color": style.colour, "width": 1, "dash": dash},
         opacity=0.6,
     )
 
 
-def _crosses(failed: pd.DataFrame, label: str, order: int, span: _Range) -> go.Scatter | None:
+def _crosses(failed: pd.DataFrame, style: Style, span: _Range) -> go.Scatter | None:
     """A cross where each of these runs ends, at the edge when it ends outside the range."""
     ends = failed.dropna(subset=["value"]).groupby("seed", sort=False).tail(1)
     if ends.empty:
@@ -146,9 +148,9 @@ def _crosses(failed: pd.DataFrame, label: str, order: int, span: _Range) -> go.S
             f"seed {seed}, {status}, last value {value:.5g}"
             for seed, status, value in zip(ends["seed"], ends["status"], ends["value"], strict=True)
         ],
-        hovertemplate=f"{label}, %{{customdata}}<br>%{{xaxis.title.text}} %{{x:,}}<extra></extra>",
+        hovertemplate="%{fullData.name}, %{customdata}<br>%{xaxis.title.text} %{x:,}<extra></extra>",
         mode="markers",
-        marker={"symbol": "x-thin", "size": 10, "line": {"width": 2, "color": style_of(order).colour}},
+        marker={"symbol": "x-thin", "size": 10, "line": {"width": 2, "color": style.colour}},
         cliponaxis=False,
     )
 
