@@ -67,7 +67,7 @@ def _assumptions(comparison: Comparison) -> str:
         "Welch's test, unpaired": any(check.welch is not None for check in checks),
     }
     beside = [name for name, there in found.items() if there]
-    others = f" Beside each verdict stand tests that assume less: {', '.join(beside)}." if beside else ""
+    others = f" Beside each verdict stand tests with other assumptions: {', '.join(beside)}." if beside else ""
     return f"Assumed: seeds are independent, and {what} are about normal (Student t).{others}"
 
 
