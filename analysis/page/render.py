@@ -24,7 +24,10 @@ INTERACTIVE = {"learning_curves": interactive}
 """Figures that the page lets a reader explore, by the name of the plot; the others are pictures."""
 
 PLACED = ("comparison", "factorial", "contrasts", "completeness", "failures", "factors", "cost", "cost_decided")
-"""Tables that have their own place in the template; any other follows the comparison under its name."""
+"""Tables that have their own place in the template; any other follows the comparison."""
+
+HEADINGS = {"steps_to_threshold": "Steps to the threshold"}
+"""Headings of those others that are not simply their name."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,16 @@ def _view(section: Section, prefix: str, *, linked: bool) -> View:
         id=prefix,
         section=section,
         rendered={name: _rendered(comparison, table, places) for name, table in section.tables.items()},
-        others={name: name.replace("_", " ").capitalize() for name in section.tables if name not in PLACED},
+        others={name: _heading(name) for name in section.tables if name not in PLACED},
         factorial=factorial_report(comparison).sentences,
         figures=[_figure(drawn) for drawn in section.drawn],
         runs=[(group, to_html(group.table, group.links, group.rows, "sortable")) for group in groups],
         checklist=checklist(comparison),
     )
+
+
+def _heading(name: str) -> str:
+    return HEADINGS.get(name) or name.replace("_", " ").capitalize()
 
 
 def _rendered(comparison: Comparison, table: Table, places: Anchors) -> Markup:
