@@ -55,7 +55,7 @@ def _row(comparison: Comparison, result: VariantResult, *, success: bool) -> tup
     ci = list(summary.interval) if summary.interval else None
     return (
         Cell(result.variant.label, _identity(comparison, result), bold=result.among_best),
-        Cell(seeds_text(result), counts(result)),
+        Cell(seeds_text(result), counts(result), sort="n_ok"),
         *([_success_cell(result.arm)] if success else []),
         Cell(spread if summary.n != 1 else f"{mean} (n = 1)", {"mean": summary.mean, "sd": summary.sd}),
         Cell(interval, {"ci": ci, "median": summary.median}),
@@ -66,7 +66,7 @@ def _row(comparison: Comparison, result: VariantResult, *, success: bool) -> tup
 def _success_cell(arm: Arm) -> Cell:
     """How many of the runs that ended succeeded, with Wilson's interval."""
     text = f"{len(arm.solved)}/{len(arm.ended)} {fmt.interval(arm.success_interval, 2)}"
-    return Cell(text if arm.ended else fmt.NOT_AVAILABLE, success(arm))
+    return Cell(text if arm.ended else fmt.NOT_AVAILABLE, success(arm), sort="success_rate")
 
 
 def success(arm: Arm) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _against_cells(against: Against | None, scale: Scale) -> tuple[Cell, ...]:
     return (
         Cell(delta_text(difference, scale), {"delta": difference.mean, "delta_ci": delta_ci}),
         Cell(wins, {"wins": difference.wins, "pairs": difference.n if difference.paired else 0}),
-        Cell(fmt.p_value(against.p_holm), {"p": difference.p, "p_holm": against.p_holm}),
+        Cell(fmt.p_value(against.p_holm), {"p": difference.p, "p_holm": against.p_holm}, sort="p_holm"),
         Cell(_verdict_text(against), {"verdict": str(against.judgement.verdict)}),
     )
 

@@ -64,6 +64,20 @@ def p_phrase(p: float) -> str:
     return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
 
 
+def duration(seconds: float) -> str:
+    """Seconds below six minutes, else hours: 28.4 s, 0.13 h, 1,250 h."""
+    if seconds < 360:
+        return f"{seconds:.3g} s"
+    hours = seconds / 3600
+    return f"{hours:.2g} h" if hours < 10 else f"{hours:,.0f} h"
+
+
+def scientific(value: float) -> str:
+    """A large number by its size: 1.58e11."""
+    digits, _, power = f"{value:.2e}".partition("e")
+    return f"{digits}e{int(power)}" if value else "0"
+
+
 def count(value: float) -> str:
     """A count that may hold halves: 7, 7.5."""
     return f"{value:g}"

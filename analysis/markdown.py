@@ -1,9 +1,8 @@
 """The report as Markdown, for places that render it; figures are linked."""
 
-from collections.abc import Mapping
-
+from analysis.checklist import checklist
 from analysis.factorial_tables import FactorialReport
-from analysis.results import Comparison
+from analysis.results import Against, Comparison, VariantResult
 from analysis.sections import Report, Section
 from analysis.tables import escape_markdown, to_markdown
 from analysis.wording import beside, flag_lines, notes, sensitivity_line, verdict_sentence
@@ -13,6 +12,8 @@ LATER_TABLES = {
     "factors": "Factors",
     "completeness": "Runs",
     "failures": "Runs without a value",
+    "cost": "Cost",
+    "cost_decided": "Cost of the decided comparisons",
 }
 """Tables that come after the figures, with their headings."""
 
@@ -43,34 +44,22 @@ def _section(section: Section, *, several: bool) -> list[str]:
     blocks += _factorial(section.factorial, level)
     blocks += [f"![{figure.plot.title}](figures/{folder}{figure.plot.name}.svg)" for figure in section.drawn]
     shown = [(title, tables[name]) for name, title in LATER_TABLES.items() if name in tables and tables[name].rows]
-    return blocks + [f"{level} {title}\n\n{to_markdown(table)}" for title, table in shown]
+    blocks += [f"{level} {title}\n\n{to_markdown(table)}" for title, table in shown]
+    answers = [f"**{answer.title}.** {escape_markdown(answer.text)}" for answer in checklist(section.comparison)]
+    return [*blocks, f"{level} For the checklist of a paper (NeurIPS)", *answers]
 
 
 def _verdicts(comparison: Comparison, table: str) -> list[str]:
     """A sentence per variant, the table, the notes."""
-    sentences = [f"- {escape_markdown(_verdict_line(entry))}" for entry in verdict_entries(comparison)]
+    sentences = [f"- {escape_markdown(_verdict_line(comparison, *row))}" for row in comparison.others]
     remarks = [f"- {escape_markdown(text)}" for text in [*flag_lines(comparison), *notes(comparison.study)]]
     return ["\n".join(sentences), table, "\n".join(["Notes", "", *remarks]) if remarks else ""]
 
 
-def verdict_entries(comparison: Comparison) -> list[dict[str, str]]:
-    """One entry per variant for the top of a report: verdict, sentence, numbers beside it, flags."""
-    return [
-        {
-            "verdict": str(against.judgement.verdict),
-            "label": result.variant.label,
-            "sentence": verdict_sentence(comparison, result, against),
-            "beside": beside(comparison, against),
-            "sensitivity": sensitivity_line(comparison, against),
-        }
-        for result, against in comparison.others
-    ]
-
-
-def _verdict_line(entry: Mapping[str, str]) -> str:
-    """The sentence and what stands beside it, in one line."""
-    more = "; ".join(entry[part] for part in ("beside", "sensitivity") if entry[part])
-    return f"{entry['sentence']} {more}".strip()
+def _verdict_line(comparison: Comparison, result: VariantResult, against: Against) -> str:
+    """The sentence on one variant and what stands beside it, in one line."""
+    more = [beside(comparison, against), sensitivity_line(comparison, against)]
+    return f"{verdict_sentence(comparison, result, against)} {'; '.join(text for text in more if text)}".strip()
 
 
 def _factorial(found: FactorialReport, level: str) -> list[str]:

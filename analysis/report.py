@@ -12,27 +12,23 @@ written. Exit codes: 0 all planned runs have a value, 1 some have not (the repor
 """
 
 import argparse
-import base64
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-import jinja2
-from markupsafe import Markup
 from rich.console import Console
 
 from ablate.jsonfiles import write_atomic
 from analysis import commands, sources
 from analysis.export import task_set_data, to_json
-from analysis.markdown import report_markdown, verdict_entries
-from analysis.plots.base import Drawn, Plot
-from analysis.sections import Report, Section, report_of
-from analysis.tables import Table, to_csv, to_html, to_latex, to_markdown
+from analysis.markdown import report_markdown
+from analysis.page.render import render_page
+from analysis.plots.base import Drawn
+from analysis.sections import report_of
+from analysis.tables import Table, to_csv, to_latex, to_markdown
 from analysis.task_sets import TaskSet, compare_tasks
 from analysis.terminal import print_task_set
-from analysis.wording import flag_lines, headline, notes
 
 Files = dict[str, bytes]
 
@@ -60,8 +56,11 @@ def _report(options: argparse.Namespace) -> int:
         threshold=options.threshold,
         task=options.task,
     )
-    out, metric = options.out or sources.default_out(options.study), task_set.first.question.metric
-    for name, content in report_files(task_set, regenerate(task_set, options), before=out).items():
+    home, metric = sources.default_out(options.study), task_set.first.question.metric
+    out = options.out or home
+    linked = out.resolve() == home.resolve()
+    files = report_files(task_set, regenerate(task_set, options), linked=linked, before=out)
+    for name, content in files.items():
         write_atomic(out / name, content)
     console = Console()
     print_task_set(task_set, console)
@@ -88,15 +87,16 @@ def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
     return shlex.join(["python", "-m", "analysis.report", sources.shown(options, study), *words])
 
 
-def report_files(task_set: TaskSet, command: str, *, before: Path | None = None) -> Files:
+def report_files(task_set: TaskSet, command: str, *, linked: bool = True, before: Path | None = None) -> Files:
     """Every file of the report by its name relative to the report's folder.
 
+    `linked` says that this is the study's own folder for reports, from which the page can link to the runs' folders.
     `before` is a folder with an earlier report, whose figures are taken over where they would be the same.
     """
     report = report_of(task_set, command, before)
     factorials = {section.title: section.factorial for section in report.sections}
     files = {
-        "report.html": report_html(report).encode(),
+        "report.html": render_page(report, linked=linked).encode(),
         "report.md": report_markdown(report).encode(),
         "comparison.json": to_json(task_set_data(task_set, factorials)).encode(),
         "runs.csv": task_set.study.runs.to_csv(index=False, lineterminator="\n").encode(),
@@ -118,50 +118,6 @@ def _part_files(tables: Iterable[Table], drawn: Iterable[Drawn], folder: str) ->
         names = {extension: f"figures/{folder}{figure.plot.name}.{extension}" for extension in figure.files}
         files |= {names[extension]: content for extension, content in figure.files.items()}
     return files
-
-
-def report_html(report: Report) -> str:
-    """One file that holds everything, figures included, and asks nothing of the network."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("report.html.j2").render(
-        title=report.title,
-        several=report.task_set.several,
-        remarks=report.task_set.remarks,
-        study=report.task_set.study,
-        tables=report.tables,
-        rendered={name: Markup(to_html(table)) for name, table in report.tables.items()},
-        figures=_data_uris(report.drawn),
-        sections=[_section_data(section) for section in report.sections],
-        command=report.command,
-    )
-
-
-def _section_data(section: Section) -> dict[str, Any]:
-    comparison, tables = section.comparison, section.tables
-    return {
-        "title": section.title,
-        "folder": section.folder,
-        "study": comparison.study,
-        "question": comparison.question,
-        "headline": headline(comparison),
-        "verdicts": verdict_entries(comparison),
-        "flags": flag_lines(comparison),
-        "notes": notes(comparison.study),
-        "factorial": section.factorial.sentences,
-        "tables": tables,
-        "rendered": {name: Markup(to_html(table)) for name, table in tables.items()},
-        "figures": _data_uris(section.drawn),
-    }
-
-
-def _data_uris(drawn: Sequence[Drawn]) -> list[tuple[Plot[Any], str]]:
-    return [(figure.plot, _data_uri(figure.files["svg"])) for figure in drawn]
-
-
-def _data_uri(svg: bytes) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
+from analysis.cost import cost_tables
 from analysis.factorial_tables import FactorialReport, factorial_report
 from analysis.overall_tables import overall_tables
 from analysis.plots.base import Drawn, Earlier, draw_aggregate, draw_all
@@ -75,6 +76,7 @@ def report_tables(comparison: Comparison, factorial: FactorialReport) -> list[Ta
         completeness(comparison),
         failures_table(study, comparison.question.metric),
         *factorial.tables,
+        *cost_tables(comparison),
     ]
 
 

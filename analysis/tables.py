@@ -1,10 +1,10 @@
-"""One table object and its renderings: terminal, Markdown, CSV, LaTeX, HTML, JSON. What goes into a table is elsewhere.
+"""One table object and its renderings: terminal, Markdown, CSV, LaTeX, JSON. What goes into a table is elsewhere, and
+so is its HTML (`analysis.page.tables`).
 
 A cell has a text for people and the unrounded values behind it by name; CSV and JSON hold the values, the others text.
 """
 
 import csv
-import html
 import io
 import re
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,19 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: text for people, unrounded values by name for machines."""
+    """One cell: text for people, unrounded values by name for machines; `sort` names the one to sort by."""
 
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
     bold: bool = False
+    sort: str = ""
+
+    @property
+    def sort_value(self) -> float | str | None:
+        """The value named by `sort`, else the first one; of an interval its lower end; None where there is none."""
+        value = self.values[self.sort] if self.sort else next(iter(self.values.values()), None)
+        value = value[0] if isinstance(value, list) and value else value
+        return value if isinstance(value, int | float | str) else None
 
 
 @dataclass(frozen=True)
@@ -186,16 +194,3 @@ def to_latex(table: Table) -> str:
 def _latex(cell: Cell) -> str:
     escaped = escape_latex(cell.text)
     return rf"\textbf{{{escaped}}}" if cell.bold and escaped else escaped
-
-
-def to_html(table: Table) -> str:
-    """A `<table>` whose cells carry their column's title, so that a style sheet can stack them on a phone."""
-    head = "".join(f'<th scope="col" class="{c.align}">{html.escape(c.title)}</th>' for c in table.columns)
-    body = "".join(f"<tr>{''.join(map(_html, table.columns, row))}</tr>\n" for row in table.rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
-
-
-def _html(column: Column, cell: Cell) -> str:
-    text = html.escape(cell.text)
-    inner = f"<strong>{text}</strong>" if cell.bold else text
-    return f'<td class="{column.align}" data-title="{html.escape(column.title)}">{inner}</td>'

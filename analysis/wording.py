@@ -140,7 +140,7 @@ _SENTENCES = {
 
 def caption(comparison: Comparison) -> str:
     """What a reader needs to judge the numbers: the NeurIPS checklist's error bars and compute, in one paragraph."""
-    parts = (_metric_part, _seeds_part, _method_part, _looks_part, _declared_part, _exclusions_part, _cost_part)
+    parts = (metric_part, seeds_part, method_part, looks_part, declared_part, exclusions_part, cost_part)
     return marked(comparison.study, " ".join(text for part in parts if (text := part(comparison))))
 
 
@@ -151,7 +151,8 @@ def marked(study: Study, text: str) -> str:
     return " ".join(part for part in (warning, task, text) if part)
 
 
-def _metric_part(comparison: Comparison) -> str:
+def metric_part(comparison: Comparison) -> str:
+    """The metric, where it was measured, its direction, and the baseline."""
     question, config = comparison.question, comparison.study.config
     split, _, name = question.metric.rpartition("/")
     sequences = config.get("evaluation.sequences")
@@ -161,7 +162,8 @@ def _metric_part(comparison: Comparison) -> str:
     return f"Final {name}{where}{size}, {question.direction} is better{solved}; baseline {question.baseline.label}."
 
 
-def _seeds_part(comparison: Comparison) -> str:
+def seeds_part(comparison: Comparison) -> str:
+    """How many runs there are per variant, their seeds, and which random streams vary between them."""
     study = comparison.study
     done = [result.counts["ok"] for result in comparison.results]
     span = str(min(done)) if min(done) == max(done) else f"{min(done)}–{max(done)}"
@@ -174,7 +176,8 @@ def _seeds_part(comparison: Comparison) -> str:
     return f"{seeds}{named}{fixed}."
 
 
-def _method_part(comparison: Comparison) -> str:
+def method_part(comparison: Comparison) -> str:
+    """What ± and the intervals are, how they were made, and the correction for several comparisons."""
     kinds = {against.difference.paired for _, against in comparison.others}
     paired = {frozenset({True}): "paired by seed", frozenset({False}): "unpaired (Welch)"}
     how = paired.get(frozenset(kinds), "paired by seed where seeds are shared, else Welch")
@@ -207,7 +210,8 @@ def _scale_text(comparison: Comparison) -> str:
     )
 
 
-def _looks_part(comparison: Comparison) -> str:
+def looks_part(comparison: Comparison) -> str:
+    """At how many seeds the results were looked at, and how seeds were added; empty when neither was recorded."""
     looks, until = comparison.looks, comparison.study.until
     seen = fmt.seed_list(looks).replace("–", " to ")
     if until is not None:
@@ -217,7 +221,7 @@ def _looks_part(comparison: Comparison) -> str:
     return f"Looked at {seen} of {len(comparison.study.seeds)} planned seeds." if looks else ""
 
 
-def _declared_part(comparison: Comparison) -> str:
+def declared_part(comparison: Comparison) -> str:
     """What the plan does not declare, or declares otherwise; empty for a study without a plan's declaration."""
     after, declared = comparison.question.chosen_after, comparison.study.declared
     if not declared:
@@ -226,21 +230,22 @@ def _declared_part(comparison: Comparison) -> str:
     return f"Chosen after the sweep was planned: {', '.join(after)}." if after else names
 
 
-def _exclusions_part(comparison: Comparison) -> str:
+def exclusions_part(comparison: Comparison) -> str:
+    """The runs without a value, by kind."""
     kinds = sum((result.counts for result in comparison.results), Counter[str]())
     rest = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()) if kind != "ok")
     return f"Without a value, and in no mean: {rest}." if rest else "No run is excluded."
 
 
-def _cost_part(comparison: Comparison) -> str:
+def cost_part(comparison: Comparison) -> str:
+    """Devices, time per run and in all; empty when no time was recorded."""
     records = comparison.study.records
     seconds = sum(record.seconds for record in records)
     if not seconds:
         return ""
     devices = ", ".join(sorted({record.device for record in records if record.device}))
-    total = f"{seconds / 3600:.2g} h" if seconds >= 360 else f"{seconds:.3g} s"
-    each = f"{seconds / len(records):.3g} s per run"
-    return f"Compute: {devices + ', ' if devices else ''}{each}, {total} in all, failed runs included."
+    each, total = fmt.duration(seconds / len(records)), fmt.duration(seconds)
+    return f"Compute: {devices + ', ' if devices else ''}{each} per run, {total} in all, failed runs included."
 
 
 def flag_lines(comparison: Comparison) -> list[str]:

@@ -31,7 +31,7 @@ def test_the_wheel_has_conf_the_plugin_the_template_and_no_tests(wheel):
     assert conf <= names
     assert {
         "hydra_plugins/ablate_sweepers/__init__.py",
-        "analysis/templates/report.html.j2",
+        *(f"analysis/templates/{name}" for name in ("report.html.j2", "section.html.j2", "page.css", "page.js")),
         "ablate/py.typed",
     } <= names
     assert "hydra_plugins/__init__.py" not in names

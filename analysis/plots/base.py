@@ -50,10 +50,11 @@ class Plot(Generic[Source]):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as bytes by format, and its numbers as CSV."""
+    """A figure as bytes by format (its numbers as CSV among them), and the numbers that it shows."""
 
     plot: Plot[Any]
     files: dict[str, bytes]
+    numbers: pd.DataFrame
 
 
 def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -96,7 +97,7 @@ def render(plot: Plot[Any], numbers: pd.DataFrame) -> Drawn:
             buffer = io.BytesIO()
             figure.savefig(buffer, format=extension, metadata=metadata)
             files[extension] = buffer.getvalue()
-    return Drawn(plot, files)
+    return Drawn(plot, files, numbers)
 
 
 def draw_all(comparison: Comparison, earlier: "Earlier | None" = None, folder: str = "") -> list[Drawn]:
@@ -125,7 +126,7 @@ class Earlier:
     def draw(self, plot: Plot[Any], numbers: pd.DataFrame, folder: str) -> Drawn:
         """The figure as it was left, else drawn anew."""
         key = _drawn_from(plot, numbers, folder)
-        drawn = self._as_left(plot, folder, self._kept.get(key)) or render(plot, numbers)
+        drawn = self._as_left(plot, numbers, folder, self._kept.get(key)) or render(plot, numbers)
         self._drawn[key] = {kind: _hash(file) for kind, file in drawn.files.items()}
         return drawn
 
@@ -134,7 +135,9 @@ class Earlier:
         if self.figures is not None:
             self.cache.keep_figures(self._drawn)
 
-    def _as_left(self, plot: Plot[Any], folder: str, hashes: Mapping[str, str] | None) -> Drawn | None:
+    def _as_left(
+        self, plot: Plot[Any], numbers: pd.DataFrame, folder: str, hashes: Mapping[str, str] | None
+    ) -> Drawn | None:
         """None unless every file is there and is what was written."""
         if not hashes or self.figures is None:
             return None
@@ -143,7 +146,7 @@ class Earlier:
             files = {kind: path.with_name(f"{plot.name}.{kind}").read_bytes() for kind in hashes}
         except OSError:
             return None
-        return Drawn(plot, files) if all(_hash(file) == hashes[kind] for kind, file in files.items()) else None
+        return Drawn(plot, files, numbers) if all(_hash(file) == hashes[kind] for kind, file in files.items()) else None
 
 
 def _drawn_from(plot: Plot[Any], numbers: pd.DataFrame, folder: str) -> str:

@@ -86,8 +86,8 @@ def test_the_page_holds_everything_and_asks_nothing_of_the_network(written):
     page = Links()
     page.feed(text)
     assert page.images == 2
-    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
-    assert "<script" not in text
+    assert all(source.startswith(("data:image/svg+xml;base64,", "#", "../runs/")) for source in page.sources)
+    assert "default-src 'none'" in text
     assert "prefers-color-scheme: dark" in text
     assert "better than rope by a meaningful margin" in text
     assert "python -m analysis.report multirun/copy_repeat --margin 0.01" in text
@@ -99,6 +99,8 @@ def test_the_markdown_report_links_the_figures(written):
         assert (written / target).is_file()
     assert "wins \\[0.61, 1.00\\] (Wilson), d\\_z" in text
     assert r"\_x\$\|" in text
+    assert "**Experiments compute resources.** Devices: cpu" in text
+    assert "## Cost\n\n| variant | runs |" in text
 
 
 def test_the_same_study_gives_the_same_bytes_in_another_folder_and_time_zone(written, tmp_path, monkeypatch):
@@ -106,13 +108,25 @@ def test_the_same_study_gives_the_same_bytes_in_another_folder_and_time_zone(wri
     time.tzset()
     study = tmp_path / "elsewhere" / "renamed"
     small(study, changes={("_x$|", 2): ending(Status.diverged)}, looks=[18])
-    report.main([str(study), "--margin", "0.01", "--out", str(tmp_path / "out")])
+    report.main([str(study), "--margin", "0.01"])
     monkeypatch.undo()
     time.tzset()
+    again = study / "report"
     files = sorted(path.relative_to(written) for path in written.rglob("*") if path.is_file())
-    assert files == sorted(p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file())
+    assert files == sorted(path.relative_to(again) for path in again.rglob("*") if path.is_file())
     for file in files:
+        assert (written / file).read_bytes() == (again / file).read_bytes(), file
+
+
+def test_a_report_elsewhere_is_the_same_but_for_links_to_the_folders_of_runs(written, tmp_path):
+    study = tmp_path / "s"
+    small(study, changes={("_x$|", 2): ending(Status.diverged)}, looks=[18])
+    report.main([str(study), "--margin", "0.01", "--out", str(tmp_path / "out")])
+    for file in ("report.md", "comparison.json", "tables/cost.csv", "figures/learning_curves.svg"):
         assert (written / file).read_bytes() == (tmp_path / "out" / file).read_bytes(), file
+    here, elsewhere = ((folder / "report.html").read_text() for folder in (written, tmp_path / "out"))
+    assert re.sub(r'<a href="\.\./runs/[^"]*">([^<]*)</a>', r"\1", here) == elsewhere
+    assert "../runs/" not in elsewhere
 
 
 def test_a_complete_study_ends_with_0_and_prints_the_table_and_the_folder(tmp_path, capsys):

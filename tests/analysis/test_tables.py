@@ -14,7 +14,7 @@ from ablate.records import Status
 from analysis import formatting as fmt
 from analysis.comparison import compare
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
-from analysis.tables import Cell, Column, Table, to_csv, to_html, to_latex, to_markdown, to_terminal
+from analysis.tables import Cell, Column, Table, to_csv, to_latex, to_markdown, to_terminal
 
 NASTY = [
     "rope_percentage",
@@ -88,8 +88,13 @@ def test_csv_and_json_hold_the_unrounded_values():
     assert table.records()[0] == {"mean": 1 / 3, "ci": [0.1, 0.2]}
 
 
-def test_html_is_escaped():
-    assert "&lt;script&gt;" in to_html(table_of("<script>"))
+def test_a_cell_is_sorted_by_the_value_that_it_names_or_by_its_first():
+    values = {"ci": [0.25, 0.5], "n": 3, "label": "rope"}
+    assert Cell("", values).sort_value == 0.25
+    assert Cell("", values, sort="n").sort_value == 3
+    assert Cell("", {"label": "rope"}).sort_value == "rope"
+    assert Cell("", {"p": None}).sort_value is None
+    assert Cell("text").sort_value is None
 
 
 def test_a_row_with_a_cell_too_few_is_an_error():
