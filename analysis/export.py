@@ -10,6 +10,7 @@ from analysis.factorial_tables import factorial_data
 from analysis.results import Comparison, VariantResult
 from analysis.statistics.intervals import Interval
 from analysis.study import Replaced
+from analysis.variance import variance_data
 from analysis.wording import caption, verdict_sentence
 
 COMPARED = (
@@ -41,6 +42,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "problems": list(study.problems),
         "replaced": [_replaced(one) for one in study.replaced],
         "factorial_analysis": factorial_data(comparison),
+        "variance": variance_data(comparison),
         "variants": [variant_data(comparison, result) for result in comparison.results],
     }
 

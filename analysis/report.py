@@ -12,7 +12,7 @@ import argparse
 import base64
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
@@ -33,6 +33,7 @@ from analysis.results import Comparison
 from analysis.steps import steps_table
 from analysis.tables import Table, escape_markdown, to_csv, to_html, to_latex, to_markdown
 from analysis.terminal import print_comparison
+from analysis.variance import only_streams, variance_report
 from analysis.wording import beside, flag_lines, headline, notes, sensitivity_line, verdict_sentence
 
 Files = dict[str, bytes]
@@ -113,6 +114,7 @@ def report_tables(comparison: Comparison) -> dict[str, Table]:
     study, steps = comparison.study, steps_table(comparison)
     tables = (
         comparison_table(comparison),
+        *variance_report(comparison).tables,
         *([steps] if steps.rows else []),
         factors_table(study),
         completeness(comparison),
@@ -123,7 +125,9 @@ def report_tables(comparison: Comparison) -> dict[str, Table]:
 
 
 def _verdicts(comparison: Comparison) -> list[dict[str, str]]:
-    """One entry per variant for the top of the report: verdict, sentence, numbers beside it, flags."""
+    """One entry per variant for the top of the report; none when the variants differ in random streams only."""
+    if only_streams(comparison.study):
+        return []
     return [
         {
             "verdict": str(against.judgement.verdict),
@@ -152,6 +156,8 @@ def report_html(comparison: Comparison, tables: dict[str, Table], drawn: Sequenc
         question=comparison.question,
         headline=headline(comparison),
         verdicts=_verdicts(comparison),
+        variance=variance_report(comparison).sentences,
+        only_streams=only_streams(comparison.study),
         flags=flag_lines(comparison),
         notes=notes(comparison.study),
         factorial=factorial_report(comparison).sentences,
@@ -166,22 +172,34 @@ def _data_uri(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
+def _answer_markdown(comparison: Comparison, tables: Mapping[str, Table]) -> list[str]:
+    """What a report begins with: sentences, then their table; shares of variance where verdicts mean nothing."""
+    verdicts, variance = [_verdict_line(entry) for entry in _verdicts(comparison)], variance_report(comparison)
+    shares = [_bullets(variance.sentences), *map(to_markdown, variance.tables)]
+    if only_streams(comparison.study):
+        return shares
+    return [_bullets(verdicts), to_markdown(tables["comparison"]), *(["## Variance"] * bool(shares[0])), *shares]
+
+
+def _bullets(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {escape_markdown(text)}" for text in texts)
+
+
 def _factorial_markdown(found: FactorialReport) -> list[str]:
     """Heading, sentences and tables; nothing for a study of one factor."""
-    sentences = "\n".join(f"- {escape_markdown(text)}" for text in found.sentences)
+    sentences = _bullets(found.sentences)
     return ["## Factorial analysis", sentences, *map(to_markdown, found.tables)] if sentences else []
 
 
 def report_markdown(comparison: Comparison, tables: dict[str, Table], drawn: Sequence[Drawn], command: str) -> str:
     """The report for places that render Markdown; figures are linked."""
-    verdicts = [_verdict_line(entry) for entry in _verdicts(comparison)]
-    sentences = [f"- {escape_markdown(text)}" for text in verdicts]
-    remarks = [f"- {escape_markdown(text)}" for text in [*flag_lines(comparison), *notes(comparison.study)]]
-    blocks = [f"# {comparison.study.name}: {comparison.question.metric}", "\n".join(sentences)]
-    blocks += [to_markdown(tables["comparison"]), "\n".join(["Notes", "", *remarks]) if remarks else ""]
+    remarks = _bullets([*flag_lines(comparison), *notes(comparison.study)])
+    blocks = [f"# {comparison.study.name}: {comparison.question.metric}", *_answer_markdown(comparison, tables)]
+    blocks.append(f"Notes\n\n{remarks}" if remarks else "")
     blocks += _factorial_markdown(factorial_report(comparison))
     blocks += [f"![{figure.plot.title}](figures/{figure.plot.name}.svg)" for figure in drawn]
-    shown = [(title, tables[name]) for name, title in SECTIONS.items() if name in tables and tables[name].rows]
+    sections = {"comparison": "Cells"} | SECTIONS if only_streams(comparison.study) else SECTIONS
+    shown = [(title, tables[name]) for name, title in sections.items() if name in tables and tables[name].rows]
     blocks += [f"## {title}\n\n{to_markdown(table)}" for title, table in shown]
     blocks.append(f"Written by\n\n    {command}")
     return "\n\n".join(block.strip("\n") for block in blocks if block) + "\n"

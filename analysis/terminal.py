@@ -1,28 +1,48 @@
 """What the commands print: the comparison, the verdicts, what did not finish. Light enough to end every sweep."""
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.text import Text
 
 from analysis.comparison_table import comparison_table, failures_table
 from analysis.results import Comparison
 from analysis.study import Study
-from analysis.tables import to_terminal
+from analysis.tables import Table, to_terminal
+from analysis.variance import only_streams, variance_report
 from analysis.wording import flag_lines, notes, verdict_sentences
 
 
 def print_comparison(comparison: Comparison, console: Console, *, failures: bool = True) -> None:
-    """Print the table with its caption, one sentence per variant, flags, failures (unless told not to) and notes."""
-    table = comparison_table(comparison)
-    console.print(to_terminal(table, console.width))
-    console.print(Text(table.caption, style="dim"))
-    for sentence in verdict_sentences(comparison):
-        console.print(Text(f"\n{sentence}"))
+    """Print the table with its caption, one sentence per variant, flags, failures (unless told not to) and notes.
+
+    A study of random streams has no verdicts; the shares of variance stand in their place.
+    """
+    if not only_streams(comparison.study):
+        print_table(comparison_table(comparison), console)
+        print_sentences(verdict_sentences(comparison), console)
+    variance = variance_report(comparison)
+    for shares in variance.tables:
+        print_table(shares, console)
+    print_sentences(variance.sentences, console)
     for line in flag_lines(comparison):
         console.print(Text(f"note: {line}", style="yellow"))
     if failures:
         print_failures(comparison.study, comparison.question.metric, console)
     for note in notes(comparison.study):
         console.print(Text(f"warning: {note}", style="yellow"))
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table and its caption."""
+    console.print(to_terminal(table, console.width))
+    console.print(Text(table.caption, style="dim"))
+
+
+def print_sentences(sentences: Iterable[str], console: Console) -> None:
+    """Print each sentence as a paragraph."""
+    for sentence in sentences:
+        console.print(Text(f"\n{sentence}"))
 
 
 def print_failures(study: Study, metric: str, console: Console) -> None:
