@@ -27,11 +27,12 @@ from analysis.comparison_table import comparison_table, completeness, factors_ta
 from analysis.design import DEFAULT_METRIC
 from analysis.export import comparison_data, to_json
 from analysis.factorial_tables import FactorialReport, factorial_report
+from analysis.latex import to_latex
 from analysis.load import load_study
 from analysis.plots.base import Drawn, draw_all
 from analysis.results import Comparison
 from analysis.steps import steps_table
-from analysis.tables import Table, escape_markdown, to_csv, to_html, to_latex, to_markdown
+from analysis.tables import Table, escape_markdown, to_csv, to_html, to_markdown
 from analysis.terminal import print_comparison
 from analysis.variance import only_streams, variance_report
 from analysis.wording import beside, flag_lines, headline, notes, sensitivity_line, verdict_sentence

@@ -20,9 +20,10 @@ from analysis import report
 from analysis.comparison import compare
 from analysis.crossing import crossing
 from analysis.factorial_tables import factorial_report
+from analysis.latex import to_latex
 from analysis.load import load_study
 from analysis.statistics.factorial import analyse, complete_design, crosses_sign
-from analysis.tables import to_csv, to_latex
+from analysis.tables import to_csv
 
 BY_HAND = {("a", "1"): [1.0, 2.0], ("a", "2"): [2.0, 5.0], ("b", "1"): [3.0, 4.0], ("b", "2"): [8.0, 7.0]}
 """Cell means 1.5, 3.5, 3.5, 7.5; seed means 3.5, 4.5; grand mean 4."""
