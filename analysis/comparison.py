@@ -14,7 +14,7 @@ from analysis.flags import flags_of
 from analysis.load import load_study
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
 from analysis.statistics.intervals import MINIMUM, summarise, two_groups
-from analysis.statistics.multiple import holm
+from analysis.statistics.multiple import benjamini_hochberg, holm
 from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
 from analysis.statistics.power import minimum_detectable_effect, seeds_needed, upper_sd
 from analysis.statistics.sensitivity import why_fragile
@@ -55,7 +55,7 @@ def compare(
     chosen = [loaded.variant(label) for label in only] if only is not None else list(loaded.variants)
     arms = [design.arm_of(loaded, variant, question) for variant in loaded.variants if variant in chosen]
     base = design.arm_of(loaded, question.baseline, question)
-    evidence = [_against(loaded, question, arm, base) for arm in arms if arm.variant is not question.baseline]
+    evidence = [contrast(loaded, question, arm, base) for arm in arms if arm.variant is not question.baseline]
     judged = iter(_judged(evidence, question, base))
     results = [_result(loaded, question, arm, None if arm.variant is base.variant else next(judged)) for arm in arms]
     if question.baseline not in chosen:
@@ -65,8 +65,8 @@ def compare(
 
 
 @dataclass(frozen=True)
-class _Compared:
-    """A comparison before Holm's correction, which needs all of them."""
+class Compared:
+    """Two arms before Holm's correction, which needs all of them."""
 
     arm: Arm
     pairs: Pairs
@@ -77,7 +77,8 @@ class _Compared:
     welch: Difference | None
 
 
-def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared:
+def contrast(study: Study, question: Question, arm: Arm, base: Arm) -> Compared:
+    """One arm minus another: paired where seeds are shared, else Welch; anytime-valid after several looks."""
     pairs = design.pair(arm, base)
     lower = question.lower_is_better
     paired = study.shared_seeds and bool(set(arm.ended) & set(base.ended))
@@ -86,7 +87,7 @@ def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared
     looks = _several_looks(study, arm, base)
     if not paired:
         unpaired = unpaired_difference(arm.sample, base.sample, lower_is_better=lower)
-        return _Compared(arm, pairs, unpaired, outcomes, success, looks, None)
+        return Compared(arm, pairs, unpaired, outcomes, success, looks, None)
     difference = paired_difference(pairs.variant, pairs.baseline, lower_is_better=lower)
     if looks:
         seen = [sum(seed in study.seeds[:n] for seed in pairs.seeds) for n in looks]
@@ -94,7 +95,7 @@ def _against(study: Study, question: Question, arm: Arm, base: Arm) -> _Compared
     lost = len(pairs.dropped) > 0.2 * (len(pairs.seeds) + len(pairs.dropped))
     welch = unpaired_difference(arm.sample, base.sample, lower_is_better=lower) if lost else None
     beside = welch if welch is not None and welch.p is not None else None
-    return _Compared(arm, pairs, difference, outcomes, success, looks, beside)
+    return Compared(arm, pairs, difference, outcomes, success, looks, beside)
 
 
 def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
@@ -120,14 +121,15 @@ def _outcomes(arm: Arm, base: Arm, left: Collection[int], right: Collection[int]
     )
 
 
-def _judged(compared: list[_Compared], question: Question, base: Arm) -> list[Against]:
-    """Verdicts, after Holm's correction over all comparisons with the baseline."""
+def _judged(compared: list[Compared], question: Question, base: Arm) -> list[Against]:
+    """Verdicts, after Holm's correction over all comparisons with the baseline; q values beside them."""
     p_values = [one.difference.p for one in compared]
     checked = [replace(one, difference=_with_fragility(one, p_values, i)) for i, one in enumerate(compared)]
-    return [_judge_one(one, p, question, base) for one, p in zip(checked, holm(p_values), strict=True)]
+    judged = [_judge_one(one, p, question, base) for one, p in zip(checked, holm(p_values), strict=True)]
+    return [replace(one, q_bh=q) for one, q in zip(judged, benjamini_hochberg(p_values), strict=True)]
 
 
-def _with_fragility(one: _Compared, p_values: Sequence[float | None], place: int) -> Difference:
+def _with_fragility(one: Compared, p_values: Sequence[float | None], place: int) -> Difference:
     """Fragility by the p that decides: Holm's, with all other comparisons as they are."""
     d = one.difference
     if d.p is None or not d.paired or one.looks:
@@ -139,7 +141,7 @@ def _with_fragility(one: _Compared, p_values: Sequence[float | None], place: int
     return replace(d, fragile=why_fragile(one.pairs.variant - one.pairs.baseline, d.sensitivity, corrected))
 
 
-def _judge_one(one: _Compared, p_holm: float | None, question: Question, base: Arm) -> Against:
+def _judge_one(one: Compared, p_holm: float | None, question: Question, base: Arm) -> Against:
     evidence = Evidence(
         difference=one.difference,
         p_holm=p_holm,

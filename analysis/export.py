@@ -14,9 +14,9 @@ from analysis.variance import variance_data
 from analysis.wording import caption, verdict_sentence
 
 COMPARED = (
-    "delta", "delta_ci", "delta_ci90", "p", "p_holm", "wins", "wins_ci", "pairs", "effect_size", "rho", "pairing_gain",
-    "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict", "qualifier", "sentence", "seeds_paired",
-    "seeds_dropped", "ratio", "ratio_ci", "success_p", "sensitivity",
+    "delta", "delta_ci", "delta_ci90", "p", "p_holm", "q_bh", "wins", "wins_ci", "pairs", "effect_size", "rho",
+    "pairing_gain", "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict", "qualifier", "sentence",
+    "seeds_paired", "seeds_dropped", "ratio", "ratio_ci", "success_p", "sensitivity",
 )  # fmt: skip
 """What is said of a variant against the baseline; null for the baseline itself."""
 
@@ -94,6 +94,7 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
         "delta_ci90": _pair(d.interval90),
         "p": d.p,
         "p_holm": against.p_holm,
+        "q_bh": against.q_bh,
         "wins": d.wins,
         "wins_ci": _pair(d.wins_interval),
         "pairs": d.n if d.paired else 0,

@@ -13,8 +13,8 @@ from analysis.results import Comparison
 from analysis.scale import Scale
 from analysis.statistics.factorial import Contrast, Design, Factorial, Term, analyse, complete_design
 from analysis.statistics.paired import Difference
+from analysis.streams import stream_factors
 from analysis.tables import Cell, Column, Table
-from analysis.variance import stream_factors
 from analysis.wording import marked
 
 TERM_COLUMNS = (

@@ -22,6 +22,7 @@ from rich.console import Console
 from ablate.jsonfiles import write_atomic
 from ablate.records import StudyFolder
 from analysis import commands
+from analysis.all_pairs import all_pairs_table
 from analysis.comparison import compare
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
 from analysis.design import DEFAULT_METRIC
@@ -32,14 +33,16 @@ from analysis.load import load_study
 from analysis.plots.base import Drawn, draw_all
 from analysis.results import Comparison
 from analysis.steps import steps_table
+from analysis.streams import only_streams
 from analysis.tables import Table, escape_markdown, to_csv, to_html, to_markdown
-from analysis.terminal import print_comparison
-from analysis.variance import only_streams, variance_report
+from analysis.terminal import print_comparison, print_table
+from analysis.variance import variance_report
 from analysis.wording import beside, flag_lines, headline, notes, sensitivity_line, verdict_sentence
 
 Files = dict[str, bytes]
 
 SECTIONS = {
+    "all_pairs": "All pairs",
     "steps_to_threshold": "Steps to the threshold",
     "factors": "Factors",
     "completeness": "Runs",
@@ -53,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m analysis.report", description=__doc__.splitlines()[0])
     commands.add_common(parser)
     parser.add_argument("--baseline", help="label of a variant, factor=value, or a level (default: the plan's first)")
+    parser.add_argument("--all-pairs", action="store_true", help="add a table of every pair of variants")
     parser.add_argument("--out", type=Path, help="folder of the report (default: STUDY/report)")
     options = parser.parse_args(arguments)
     return commands.guarded(lambda: _report(options))
@@ -69,10 +73,13 @@ def _report(options: argparse.Namespace) -> int:
         threshold=options.threshold,
     )
     out = options.out or StudyFolder(options.study).report
-    for name, content in report_files(comparison, regenerate(comparison, options)).items():
+    command = regenerate(comparison, options)
+    for name, content in report_files(comparison, command, pairwise=options.all_pairs).items():
         write_atomic(out / name, content)
     console = Console()
     print_comparison(comparison, console)
+    if options.all_pairs:
+        print_table(all_pairs_table(comparison), console)
     console.print(f"\nreport: {out}", soft_wrap=True, markup=False, highlight=False)
     return 0 if all(set(result.counts) <= {"ok"} for result in comparison.results) else 1
 
@@ -89,12 +96,13 @@ def regenerate(comparison: Comparison, options: argparse.Namespace) -> str:
         "--sweep": comparison.study.sweep if options.sweep == "latest" else options.sweep,
     }
     words = [word for name, value in given.items() if value for word in (name, str(value))]
+    words += ["--all-pairs"] if options.all_pairs else []
     return shlex.join(["python", "-m", "analysis.report", f"multirun/{comparison.study.name}", *words])
 
 
-def report_files(comparison: Comparison, command: str) -> Files:
+def report_files(comparison: Comparison, command: str, *, pairwise: bool = False) -> Files:
     """Every file of the report by its name relative to the report's folder."""
-    tables = report_tables(comparison)
+    tables = report_tables(comparison, pairwise=pairwise)
     drawn = draw_all(comparison)
     files = {
         "report.html": report_html(comparison, tables, drawn, command).encode(),
@@ -110,12 +118,13 @@ def report_files(comparison: Comparison, command: str) -> Files:
     return files
 
 
-def report_tables(comparison: Comparison) -> dict[str, Table]:
-    """The tables of the report by name."""
+def report_tables(comparison: Comparison, *, pairwise: bool = False) -> dict[str, Table]:
+    """The tables of the report by name; `pairwise` adds that of all pairs."""
     study, steps = comparison.study, steps_table(comparison)
     tables = (
         comparison_table(comparison),
         *variance_report(comparison).tables,
+        *([all_pairs_table(comparison)] if pairwise else []),
         *([steps] if steps.rows else []),
         factors_table(study),
         completeness(comparison),

@@ -7,9 +7,10 @@ from rich.text import Text
 
 from analysis.comparison_table import comparison_table, failures_table
 from analysis.results import Comparison
+from analysis.streams import only_streams
 from analysis.study import Study
 from analysis.tables import Table, to_terminal
-from analysis.variance import only_streams, variance_report
+from analysis.variance import variance_report
 from analysis.wording import flag_lines, notes, verdict_sentences
 
 

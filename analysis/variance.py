@@ -16,12 +16,10 @@ from analysis.configs import short_description
 from analysis.results import Comparison, VariantResult
 from analysis.statistics.factorial import Levels
 from analysis.statistics.variance import DRAWS, Source, complete_layout, variance_components
-from analysis.study import Study, Variant
+from analysis.streams import STREAMS, level, other_factors, stream_factors
+from analysis.study import Study
 from analysis.tables import Cell, Column, Table
 from analysis.wording import marked
-
-STREAMS = ("seeds.init", "seeds.data", "seeds.dropout")
-"""The factors that are random streams, not choices: their levels are a sample of all there could be."""
 
 SEED = "seed"
 """The stream of everything that is not crossed."""
@@ -56,17 +54,6 @@ class _Group:
         return float(np.sqrt(sum(source.variance for source in self.sources)))
 
 
-def stream_factors(study: Study) -> list[str]:
-    """The random streams in which the variants of a study differ."""
-    values = {name: {fmt.factor_value(v.factors.get(name)) for v in study.variants} for name in STREAMS}
-    return [name for name in STREAMS if len(values[name]) > 1]
-
-
-def only_streams(study: Study) -> bool:
-    """Whether the variants differ in nothing but random streams, so that comparing them has no meaning."""
-    return bool(stream_factors(study)) and not any(_other_factors(study, variant) for variant in study.variants)
-
-
 def variance_report(comparison: Comparison) -> VarianceReport:
     """Take the variance over runs apart; empty for a study that crosses no random stream."""
     levels = _levels(comparison.study)
@@ -95,38 +82,27 @@ def variance_data(comparison: Comparison) -> dict[str, Any]:
     return {"sentences": list(found.sentences), **{table.name: table.records() for table in found.tables}}
 
 
-def _other_factors(study: Study, variant: Variant) -> dict[str, Any]:
-    """What a variant is but for its streams, as far as the variants differ in it."""
-    names = [name for name in study.factor_names if name not in STREAMS]
-    shown = {name: {fmt.factor_value(v.factors.get(name, fmt.DASH)) for v in study.variants} for name in names}
-    return {name: variant.factors[name] for name in names if len(shown[name]) > 1 and name in variant.factors}
-
-
 def _by_variant(comparison: Comparison) -> dict[str, list[VariantResult]]:
     """The cells by the variant of the other factors, in the order of the plan."""
     found: dict[str, list[VariantResult]] = {}
     for result in comparison.results:
-        found.setdefault(short_description(_other_factors(comparison.study, result.variant)), []).append(result)
+        found.setdefault(short_description(other_factors(comparison.study, result.variant)), []).append(result)
     return found
 
 
 def _levels(study: Study) -> dict[str, list[str]]:
     """The planned levels of each crossed stream; that of the seed when there are several."""
     levels = {
-        name: list(dict.fromkeys(_level(variant, name) for variant in study.variants)) for name in stream_factors(study)
+        name: list(dict.fromkeys(level(variant, name) for variant in study.variants)) for name in stream_factors(study)
     }
     return levels | ({SEED: [str(seed) for seed in study.seeds]} if len(study.seeds) > 1 else {})
-
-
-def _level(variant: Variant, name: str) -> str:
-    return fmt.factor_value(variant.factors[name]) if name in variant.factors else fmt.DASH
 
 
 def _values(results: Iterable[VariantResult], levels: Mapping[str, list[str]]) -> dict[Levels, float]:
     """The values of the finished runs at their combination of streams."""
     streams = [name for name in levels if name != SEED]
     return {
-        (*(_level(result.variant, name) for name in streams), *([str(seed)] if SEED in levels else [])): value
+        (*(level(result.variant, name) for name in streams), *([str(seed)] if SEED in levels else [])): value
         for result in results
         for seed, value in result.arm.values.items()
     }

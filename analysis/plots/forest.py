@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from analysis.plots.base import rows
 from analysis.plots.style import GREY, style_of
 from analysis.results import Against, Comparison
-from analysis.variance import only_streams
+from analysis.streams import only_streams
 
 COLUMNS = [
     "row", "order", "label", "value", "low", "high", "n", "p_holm", "text", "verdict", "metric", "direction", "margin",

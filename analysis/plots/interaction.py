@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from analysis.crossing import Crossing, crossing
 from analysis.plots.style import LINES, MARKERS, legend_below
 from analysis.results import Comparison
-from analysis.variance import only_streams
+from analysis.streams import only_streams
 
 COLUMNS = [
     "line", "place", "label", "line_level", "level", "mean", "low", "high", "n", "line_factor", "factor", "metric",

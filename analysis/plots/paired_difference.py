@@ -14,7 +14,7 @@ from analysis.design import FAILURES
 from analysis.plots.base import rows
 from analysis.plots.style import GREY, RED, style_of
 from analysis.results import Comparison, VariantResult
-from analysis.variance import only_streams
+from analysis.streams import only_streams
 
 COLUMNS = [
     "kind", "row", "order", "label", "seed", "value", "low", "high", "n", "text", "metric", "direction", "margin",

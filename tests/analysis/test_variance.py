@@ -18,9 +18,10 @@ from analysis.comparison import compare
 from analysis.factorial_tables import factorial_report
 from analysis.plots.base import all_plots
 from analysis.statistics.variance import Layout, complete_layout, variance_components
+from analysis.streams import only_streams, stream_factors
 from analysis.tables import to_csv, to_terminal
 from analysis.terminal import print_comparison
-from analysis.variance import only_streams, stream_factors, variance_data, variance_report
+from analysis.variance import variance_data, variance_report
 
 
 def layout_of(values):
