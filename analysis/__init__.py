@@ -2,9 +2,9 @@
 
     study = load_study("multirun/copy_repeat")
     comparison = compare(study, metric="eval/loss", margin="2%")
-    figures(comparison, "figures")
+    figures(comparison, "figures")        # every figure as files; figure(comparison, "paired_difference") gives one
 
-The three names are loaded when first used, so that importing the package costs nothing. Commands: `analysis.report` and
+The names are loaded when first used, so that importing the package costs nothing. Commands: `analysis.report` and
 `analysis.compare`.
 """
 
@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from analysis.comparison import compare
     from analysis.load import load_study
-    from analysis.plots.base import figures
+    from analysis.plots.base import figure, figures
 
-__all__ = ["compare", "figures", "load_study"]
+__all__ = ["compare", "figure", "figures", "load_study"]
 
-_HOMES = {"compare": "analysis.comparison", "figures": "analysis.plots.base", "load_study": "analysis.load"}
+_HOMES = {
+    "compare": "analysis.comparison",
+    "figure": "analysis.plots.base",
+    "figures": "analysis.plots.base",
+    "load_study": "analysis.load",
+}
 
 
 def __getattr__(name: str) -> Any:

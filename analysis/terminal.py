@@ -19,10 +19,10 @@ def print_comparison(comparison: Comparison, console: Console, *, failures: bool
 
     A study of random streams has no verdicts; the shares of variance stand in their place.
     """
-    if not only_streams(comparison.study):
+    variance = variance_report(comparison)
+    if not (variance.sentences and only_streams(comparison.study)):
         print_table(comparison_table(comparison), console)
         print_sentences(verdict_sentences(comparison), console)
-    variance = variance_report(comparison)
     for shares in variance.tables:
         print_table(shares, console)
     print_sentences(variance.sentences, console)

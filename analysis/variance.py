@@ -55,9 +55,9 @@ class _Group:
 
 
 def variance_report(comparison: Comparison) -> VarianceReport:
-    """Take the variance over runs apart; empty for a study that crosses no random stream."""
-    levels = _levels(comparison.study)
-    if not stream_factors(comparison.study):
+    """Take the variance over runs apart; empty for a study that crosses no random stream, and for a part of one."""
+    study, levels = comparison.study, _levels(comparison.study)
+    if not stream_factors(study) or len(comparison.results) < len(study.variants):
         return VarianceReport()
     if len(levels) < 2:
         return VarianceReport(

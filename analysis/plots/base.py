@@ -20,6 +20,7 @@ from ablate.jsonfiles import write_atomic
 from analysis import plots
 from analysis.plots.style import RC
 from analysis.results import Comparison
+from analysis.study import StudyError
 
 METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
@@ -63,16 +64,19 @@ def all_plots() -> list[Plot]:
     ]
 
 
-def render(plot: Plot, numbers: pd.DataFrame) -> Drawn:
-    """Draw the numbers in every format. The figure is not registered with pyplot, so nothing needs closing.
+def _drawn(plot: Plot, numbers: pd.DataFrame) -> Figure:
+    """The figure, not registered with pyplot, so nothing needs closing."""
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    plot.draw(numbers, figure)
+    return figure
 
-    The user's own matplotlibrc has no say.
-    """
+
+def render(plot: Plot, numbers: pd.DataFrame) -> Drawn:
+    """Draw the numbers in every format. The user's own matplotlibrc has no say."""
     files = {"csv": numbers.to_csv(index=False, lineterminator="\n").encode()}
     with style.context(RC, after_reset=True):
-        figure = Figure(layout="constrained")
-        FigureCanvasAgg(figure)
-        plot.draw(numbers, figure)
+        figure = _drawn(plot, numbers)
         for extension, metadata in METADATA.items():
             buffer = io.BytesIO()
             figure.savefig(buffer, format=extension, metadata=metadata)
@@ -84,6 +88,21 @@ def draw_all(comparison: Comparison) -> list[Drawn]:
     """Every plot that has something to show for this comparison."""
     prepared = [(plot, plot.prepare(comparison)) for plot in all_plots()]
     return [render(plot, numbers) for plot, numbers in prepared if not numbers.empty]
+
+
+def figure(comparison: Comparison, name: str) -> Figure:
+    """One figure, to be shown in a notebook, changed or saved.
+
+    Raises StudyError when there is no figure of that name, or it has nothing to show for this comparison.
+    """
+    known = {plot.name: plot for plot in all_plots()}
+    if name not in known:
+        raise StudyError(f"no figure {name!r}; there are: {', '.join(known)}")
+    numbers = known[name].prepare(comparison)
+    if numbers.empty:
+        raise StudyError(f"figure {name} has nothing to show for this comparison; see the docstring of its module")
+    with style.context(RC, after_reset=True):
+        return _drawn(known[name], numbers)
 
 
 def figures(comparison: Comparison, folder: Path | str) -> list[Path]:

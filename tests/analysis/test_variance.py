@@ -274,6 +274,15 @@ def test_every_output_leads_with_the_shares_and_gives_no_verdicts(tmp_path):
     assert "insufficient" not in text
 
 
+def test_two_cells_compared_by_name_are_no_variance_study(tmp_path):
+    crossed(tmp_path / "s")
+    comparison = compare(tmp_path / "s", only=["init=0 data=0", "init=1 data=0"])
+    assert variance_report(comparison).sentences == ()
+    console = Console(width=140, record=True, file=io.StringIO())
+    print_comparison(comparison, console)
+    assert "init=1 data=0: insufficient" in console.export_text()
+
+
 def test_no_figure_compares_streams_as_if_they_were_variants(tmp_path):
     comparison = crossed(tmp_path / "s")
     empty = {plot.name for plot in all_plots() if plot.prepare(comparison).empty}
