@@ -127,17 +127,17 @@ def _against_cells(against: Against | None, scale: Scale, *, exploratory: bool) 
             Cell(fmt.DASH, empty),
             Cell(fmt.DASH, {"wins": None}),
             Cell(fmt.DASH, {"p_holm": None}),
-            *([Cell(fmt.DASH)] if exploratory else []),
+            *([Cell(fmt.DASH, {"q_bh": None})] if exploratory else []),
             Cell("baseline"),
         )
-    difference = against.difference
+    difference, q = against.difference, {"q_bh": against.q_bh}
     delta_ci = list(difference.interval) if difference.interval else None
     wins = fmt.DASH if difference.wins is None else f"{fmt.count(difference.wins)}/{difference.n}"
     return (
         Cell(delta_text(difference, scale), {"delta": difference.mean, "delta_ci": delta_ci}),
         Cell(wins, {"wins": difference.wins, "pairs": difference.n if difference.paired else 0}),
-        Cell(fmt.p_value(against.p_holm), {"p": difference.p, "p_holm": against.p_holm, "q_bh": against.q_bh}),
-        *([Cell(fmt.p_value(against.q_bh))] if exploratory else []),
+        Cell(fmt.p_value(against.p_holm), {"p": difference.p, "p_holm": against.p_holm} | ({} if exploratory else q)),
+        *([Cell(fmt.p_value(against.q_bh), q)] if exploratory else []),
         Cell(_verdict_text(against), {"verdict": str(against.judgement.verdict)}),
     )
 
