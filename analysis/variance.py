@@ -145,11 +145,12 @@ def _table(comparison: Comparison, groups: list[_Group], levels: Mapping[str, li
 def _row(source: Source, group: _Group) -> tuple[Cell, ...]:
     name = _source_name(source, group)
     sd = float(np.sqrt(source.variance))
+    share = _share(source).replace(", ", ",\u00a0")  # so that a narrow terminal keeps an interval in one line
     return (
         Cell(name, {"source": name, "n": group.n}),
         Cell(str(source.df), {"df": source.df}),
         Cell(fmt.number(sd, fmt.decimals(group.sd)), {"sd": sd, "estimate": source.estimate}),
-        Cell(_share(source), {"share": source.share, "share_ci": list(source.interval)}),
+        Cell(share, {"share": source.share, "share_ci": list(source.interval)}),
     )
 
 
