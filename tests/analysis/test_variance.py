@@ -119,6 +119,14 @@ def test_shares_add_up_and_know_neither_unit_nor_origin(seed, unit, origin):
     assert all(0 <= one.interval.low <= one.interval.high <= 1 for one in before)
 
 
+def test_a_very_small_mean_square_does_not_make_its_source_certain_to_be_nothing():
+    y = np.random.default_rng(6).normal(size=(3, 5))
+    flat = y - y.mean(1, keepdims=True)
+    first = components(flat)[0]
+    assert first.share == 0
+    assert first.interval.high > 0.2
+
+
 def test_swapping_factors_swaps_their_estimates():
     y = np.random.default_rng(5).normal(size=(3, 4))
     (a, b, rest), (b_first, a_second, rest_again) = components(y), components(y.T)
