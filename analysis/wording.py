@@ -235,7 +235,7 @@ def flag_lines(comparison: Comparison) -> list[str]:
 
 def discoveries(comparison: Comparison) -> list[str]:
     """What Benjamini and Hochberg's procedure finds in an exploratory grid, in one sentence; else nothing."""
-    if not comparison.exploratory:
+    if not comparison.exploratory or all(against.q_bh is None for _, against in comparison.others):
         return []
     alpha, total = comparison.question.alpha, len(comparison.others)
     found = [r.variant.label for r, against in comparison.others if against.q_bh is not None and against.q_bh <= alpha]

@@ -15,8 +15,8 @@ Intervals of shares are generalised ones (Hamada and Weerahandi 2000, Measuremen
 inference, J. Quality Technology 32): E MS_T is distributed as SS_T / χ²(df_T), each component and share follows from a
 draw of all of them, and the interval holds the middle of the shares so drawn. SS_T is taken as the components that are
 shown imply it; a mean square that happens to be very small would else give its source an interval of [0, 0]. Chosen
-because there is no exact interval for a share of several, Satterthwaite's breaks down where an estimate is near 0, which
-is the usual case here, and this one is the same few lines for two factors and for three. Measured coverage (300 normal
+because there is no exact interval for a share of several, Satterthwaite's breaks down where an estimate is near 0, as
+is usual here, and this one is the same few lines for two factors and for three. Measured coverage (300 normal
 samples each of 4 x 4, 5 x 5, 10 x 10): .95 to .99 for single factors; .95 to .96 for the rest, .90 when it is all there
 is. With three factors (3 x 3 x 2, 4 x 4 x 3): .93 to 1, for the rest .84 and .93. What a study is, is not known here.
 """

@@ -80,6 +80,11 @@ def test_nothing_found_names_nothing(tmp_path):
     assert sentence.endswith(": 0 of 11 variants differ from the baseline")
 
 
+def test_a_grid_without_any_p_says_nothing_of_q(tmp_path):
+    write_study(tmp_path / "s", {f"v{i}": noise(i, 1) for i in range(12)})
+    assert discoveries(compare(tmp_path / "s")) == []
+
+
 def test_up_to_ten_cells_q_is_in_json_and_csv_only(tmp_path):
     comparison = many(tmp_path / "s", 10)
     table = comparison_table(comparison)
