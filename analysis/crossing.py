@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from analysis.results import Comparison, VariantResult
-from analysis.statistics.factorial import Levels
+from analysis.statistics.cells import Levels
 from analysis.streams import level
 
 

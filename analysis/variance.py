@@ -14,7 +14,7 @@ import numpy as np
 from analysis import formatting as fmt
 from analysis.configs import short_description
 from analysis.results import Comparison, VariantResult
-from analysis.statistics.factorial import Levels
+from analysis.statistics.cells import Levels
 from analysis.statistics.variance import DRAWS, Source, complete_layout, variance_components
 from analysis.streams import STREAMS, level, other_factors, stream_factors
 from analysis.study import Study

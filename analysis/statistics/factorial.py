@@ -15,19 +15,17 @@ runs become a design, is not known here.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice, product
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
+from analysis.statistics.cells import Levels, cell_text, listed
 from analysis.statistics.intervals import Array
 from analysis.statistics.multiple import holm
 from analysis.statistics.paired import Difference, paired_difference
-
-Levels = tuple[str, ...]
-"""One cell: a level of each factor, in the order of the factors."""
 
 
 @dataclass(frozen=True)
@@ -119,17 +117,6 @@ def _common_seeds(factors: Sequence[str], cells: Mapping[Levels, Mapping[int, fl
     if len(seeds) < 2:
         raise ValueError(f"a factorial analysis needs two or more seeds per cell, got {seeds}")
     return tuple(seeds)
-
-
-def cell_text(factors: Sequence[str], cell: Levels) -> str:
-    """One combination of levels: a=1, b=2."""
-    return ", ".join(f"{factor}={level}" for factor, level in zip(factors, cell, strict=True))
-
-
-def listed(texts: Iterable[str], total: int, most: int = 4) -> str:
-    """The first few texts, and how many more there are; the others are never made, as there may be very many."""
-    more = f"; and {total - most} more" if total > most else ""
-    return "; ".join(islice(texts, most)) + more
 
 
 def analyse(design: Design, *, lower_is_better: bool = True, alpha: float = 0.05) -> Factorial:

@@ -28,7 +28,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from analysis.statistics.factorial import Levels, cell_text, listed
+from analysis.statistics.cells import Levels, cell_text, listed
 from analysis.statistics.intervals import Array, Interval, is_constant
 
 DRAWS = 10_000
