@@ -16,7 +16,7 @@ from analysis.flags import flags_of
 from analysis.load import load_study
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
 from analysis.statistics.intervals import MINIMUM, summarise, two_groups
-from analysis.statistics.multiple import holm
+from analysis.statistics.multiple import benjamini_hochberg, holm
 from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
 from analysis.statistics.power import minimum_detectable_effect, seeds_needed, upper_sd
 from analysis.statistics.sensitivity import why_fragile
@@ -63,12 +63,16 @@ def compare(
 
 
 def conclude(questions: Sequence[Gathered]) -> list[Comparison]:
-    """The verdicts on every question, with Holm's correction over the comparisons of all of them together."""
+    """The verdicts on every question, with Holm's correction over the comparisons of all of them together.
+
+    The q values of Benjamini and Hochberg stand beside, over the same comparisons.
+    """
     compared = [(one, asked) for asked in questions for one in asked.compared]
     p_values = [one.difference.p for one, _ in compared]
+    corrected = zip(compared, holm(p_values), benjamini_hochberg(p_values), strict=True)
     judged = (
-        _judge_one(replace(one, difference=_with_fragility(one, p_values, place)), p, asked.question, asked.base)
-        for place, ((one, asked), p) in enumerate(zip(compared, holm(p_values), strict=True))
+        replace(_judge_one(_checked(one, p_values, place), p, asked.question, asked.base), q_bh=q)
+        for place, ((one, asked), p, q) in enumerate(corrected)
     )
     return [_comparison(asked, list(islice(judged, len(asked.compared))), len(p_values)) for asked in questions]
 
@@ -77,6 +81,10 @@ def _comparison(asked: Gathered, judged: Sequence[Against], family: int) -> Comp
     study, question, others = asked.study, asked.question, iter(judged)
     results = [_result(study, question, arm, None if arm is asked.base else next(others)) for arm in asked.arms]
     return Comparison(study, question, tuple(_mark_best(results, question)), family)
+
+
+def _checked(one: Compared, p_values: Sequence[float | None], place: int) -> Compared:
+    return replace(one, difference=_with_fragility(one, p_values, place))
 
 
 def _with_fragility(one: Compared, p_values: Sequence[float | None], place: int) -> Difference:

@@ -45,6 +45,7 @@ def _columns(comparison: Comparison, *, success: bool) -> tuple[Column, ...]:
         Column(scale.difference_title, "right"),
         Column("wins", "right"),
         Column("p (Holm)", "right"),
+        *([Column("q (BH)", "right")] if comparison.exploratory else []),
         Column("verdict"),
     )
 
@@ -59,7 +60,7 @@ def _row(comparison: Comparison, result: VariantResult, *, success: bool) -> tup
         *([_success_cell(result.arm)] if success else []),
         Cell(spread if summary.n != 1 else f"{mean} (n = 1)", {"mean": summary.mean, "sd": summary.sd}),
         Cell(interval, {"ci": ci, "median": summary.median}),
-        *_against_cells(result.against, scale),
+        *_against_cells(result.against, scale, exploratory=comparison.exploratory),
     )
 
 
@@ -118,22 +119,29 @@ def _half_width(interval: Interval | None) -> float | None:
     return (interval.high - interval.low) / 2 if interval else None
 
 
-def _against_cells(against: Against | None, scale: Scale) -> tuple[Cell, ...]:
+def _against_cells(against: Against | None, scale: Scale, *, exploratory: bool) -> tuple[Cell, ...]:
+    """The difference, the wins, p and verdict; q in a cell of its own when it is shown, else as a value only."""
     if against is None:
         empty = {"delta": None, "delta_ci": None}
         return (
             Cell(fmt.DASH, empty),
             Cell(fmt.DASH, {"wins": None}),
             Cell(fmt.DASH, {"p_holm": None}),
+            *([Cell(fmt.DASH, {"q_bh": None})] if exploratory else []),
             Cell("baseline"),
         )
-    difference = against.difference
+    difference, q = against.difference, {"q_bh": against.q_bh}
     delta_ci = list(difference.interval) if difference.interval else None
     wins = fmt.DASH if difference.wins is None else f"{fmt.count(difference.wins)}/{difference.n}"
     return (
         Cell(delta_text(difference, scale), {"delta": difference.mean, "delta_ci": delta_ci}),
         Cell(wins, {"wins": difference.wins, "pairs": difference.n if difference.paired else 0}),
-        Cell(fmt.p_value(against.p_holm), {"p": difference.p, "p_holm": against.p_holm}, sort="p_holm"),
+        Cell(
+            fmt.p_value(against.p_holm),
+            {"p": difference.p, "p_holm": against.p_holm} | ({} if exploratory else q),
+            sort="p_holm",
+        ),
+        *([Cell(fmt.p_value(against.q_bh), q)] if exploratory else []),
         Cell(_verdict_text(against), {"verdict": str(against.judgement.verdict)}),
     )
 

@@ -7,10 +7,9 @@ grid is in `analysis.factorial_tables`, figures of it are in `analysis.plots`.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from analysis.formatting import DASH, factor_value
 from analysis.results import Comparison, VariantResult
-from analysis.statistics.factorial import Levels
-from analysis.study import Variant
+from analysis.statistics.cells import Levels
+from analysis.streams import level
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,6 @@ def crossing(comparison: Comparison) -> Crossing:
     """The grid of a comparison; without any factor when its factors do not tell the variants apart."""
     ordered = [comparison.baseline, *(result for result, _ in comparison.others)]
     names = comparison.study.factor_names
-    factors = tuple(name for name in names if len({_level(one.variant, name) for one in ordered}) > 1)
-    results = {tuple(_level(one.variant, name) for name in factors): one for one in ordered}
+    factors = tuple(name for name in names if len({level(one.variant, name) for one in ordered}) > 1)
+    results = {tuple(level(one.variant, name) for name in factors): one for one in ordered}
     return Crossing(factors, results) if len(results) == len(ordered) else Crossing((), {})
-
-
-def _level(variant: Variant, factor: str) -> str:
-    return factor_value(variant.factors[factor]) if factor in variant.factors else DASH

@@ -50,10 +50,11 @@ def gather(study: Study, question: Question, only: Iterable[str] | None = None) 
     if question.baseline not in chosen:
         arms.insert(0, base)
     others = [arm for arm in arms if arm is not base]
-    return Gathered(study, question, tuple(arms), base, tuple(_against(study, question, arm, base) for arm in others))
+    return Gathered(study, question, tuple(arms), base, tuple(contrast(study, question, arm, base) for arm in others))
 
 
-def _against(study: Study, question: Question, arm: Arm, base: Arm) -> Compared:
+def contrast(study: Study, question: Question, arm: Arm, base: Arm) -> Compared:
+    """One arm minus another: paired where seeds are shared, else Welch; anytime-valid after several looks."""
     if {arm.variant.cell, base.variant.cell} & study.stopped.keys():
         arm, base = arm.on_seeds_of(base), base.on_seeds_of(arm)
     pairs = design.pair(arm, base)

@@ -13,12 +13,13 @@ from analysis.results import Comparison, VariantResult
 from analysis.statistics.intervals import Interval
 from analysis.study import Replaced
 from analysis.task_sets import TaskSet
+from analysis.variance import variance_data
 from analysis.wording import caption, verdict_sentence
 
 COMPARED = (
-    "delta", "delta_ci", "delta_ci90", "p", "p_holm", "wins", "wins_ci", "pairs", "effect_size", "rho", "pairing_gain",
-    "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict", "qualifier", "sentence", "seeds_paired",
-    "seeds_dropped", "ratio", "ratio_ci", "success_p", "sensitivity",
+    "delta", "delta_ci", "delta_ci90", "p", "p_holm", "q_bh", "wins", "wins_ci", "pairs", "effect_size", "rho",
+    "pairing_gain", "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict", "qualifier", "sentence",
+    "seeds_paired", "seeds_dropped", "ratio", "ratio_ci", "success_p", "sensitivity",
 )  # fmt: skip
 """What is said of a variant against the baseline; null for the baseline itself."""
 
@@ -48,6 +49,7 @@ def comparison_data(comparison: Comparison, factorial: FactorialReport | None = 
         "problems": list(study.problems),
         "replaced": [_replaced(one) for one in study.replaced],
         "factorial_analysis": factorial_data(factorial or factorial_report(comparison)),
+        "variance": variance_data(comparison),
         "variants": [variant_data(comparison, result) for result in comparison.results],
     }
 
@@ -128,6 +130,7 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
         "delta_ci90": _pair(d.interval90),
         "p": d.p,
         "p_holm": against.p_holm,
+        "q_bh": against.q_bh,
         "wins": d.wins,
         "wins_ci": _pair(d.wins_interval),
         "pairs": d.n if d.paired else 0,

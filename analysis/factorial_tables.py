@@ -13,6 +13,7 @@ from analysis.results import Comparison
 from analysis.scale import Scale
 from analysis.statistics.factorial import Contrast, Design, Factorial, Term, analyse, complete_design
 from analysis.statistics.paired import Difference
+from analysis.streams import stream_factors
 from analysis.tables import Cell, Column, Table
 from analysis.wording import marked
 
@@ -37,9 +38,12 @@ class FactorialReport:
 
 
 def factorial_report(comparison: Comparison) -> FactorialReport:
-    """Analyse a comparison in which two or more factors vary; for fewer the result is empty."""
+    """Analyse a comparison in which two or more factors vary; empty for fewer, and when one is a random stream.
+
+    The levels of a stream are a sample, not a choice: see `analysis.variance`.
+    """
     grid = crossing(comparison)
-    if len(grid.factors) < 2:
+    if len(grid.factors) < 2 or stream_factors(comparison.study):
         return FactorialReport()
     if not comparison.study.shared_seeds:
         return FactorialReport(sentences=("No factorial analysis: equal seeds of two variants share nothing.",))

@@ -1,13 +1,17 @@
 """The report as Markdown, for places that render it; figures are linked."""
 
+from collections.abc import Iterable
+
 from analysis.checklist import checklist
 from analysis.factorial_tables import FactorialReport
 from analysis.results import Against, Comparison, VariantResult
 from analysis.sections import Report, Section
+from analysis.streams import only_streams
 from analysis.tables import escape_markdown, to_markdown
 from analysis.wording import beside, flag_lines, notes, sensitivity_line, verdict_sentence
 
 LATER_TABLES = {
+    "all_pairs": "All pairs",
     "steps_to_threshold": "Steps to the threshold",
     "factors": "Factors",
     "completeness": "Runs",
@@ -40,20 +44,31 @@ def _section(section: Section, *, several: bool) -> list[str]:
     level = "###" if several else "##"
     tables, folder = section.tables, section.folder
     blocks = [f"## {escape_markdown(section.title)}"] * several
-    blocks += _verdicts(section.comparison, to_markdown(tables["comparison"]))
+    blocks += _answer(section, level)
     blocks += _factorial(section.factorial, level)
     blocks += [f"![{figure.plot.title}](figures/{folder}{figure.plot.name}.svg)" for figure in section.drawn]
-    shown = [(title, tables[name]) for name, title in LATER_TABLES.items() if name in tables and tables[name].rows]
+    later = {"comparison": "Cells"} | LATER_TABLES if only_streams(section.comparison.study) else LATER_TABLES
+    shown = [(title, tables[name]) for name, title in later.items() if name in tables and tables[name].rows]
     blocks += [f"{level} {title}\n\n{to_markdown(table)}" for title, table in shown]
     answers = [f"**{answer.title}.** {escape_markdown(answer.text)}" for answer in checklist(section.comparison)]
     return [*blocks, f"{level} For the checklist of a paper (NeurIPS)", *answers]
 
 
-def _verdicts(comparison: Comparison, table: str) -> list[str]:
-    """A sentence per variant, the table, the notes."""
-    sentences = [f"- {escape_markdown(_verdict_line(comparison, *row))}" for row in comparison.others]
-    remarks = [f"- {escape_markdown(text)}" for text in [*flag_lines(comparison), *notes(comparison.study)]]
-    return ["\n".join(sentences), table, "\n".join(["Notes", "", *remarks]) if remarks else ""]
+def _answer(section: Section, level: str) -> list[str]:
+    """A sentence per variant and the table, or shares of variance where verdicts mean nothing; then the notes."""
+    comparison, variance = section.comparison, section.variance
+    shares = [_bullets(variance.sentences), *map(to_markdown, variance.tables)]
+    verdicts = [_bullets(_verdict_line(comparison, *row) for row in comparison.others)]
+    verdicts.append(to_markdown(section.tables["comparison"]))
+    remarks = _bullets([*flag_lines(comparison), *notes(comparison.study)])
+    noted = f"Notes\n\n{remarks}" if remarks else ""
+    if only_streams(comparison.study):
+        return [*shares, noted]
+    return [*verdicts, noted, *([f"{level} Variance", *shares] if variance.sentences else [])]
+
+
+def _bullets(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {escape_markdown(text)}" for text in texts)
 
 
 def _verdict_line(comparison: Comparison, result: VariantResult, against: Against) -> str:
@@ -64,5 +79,5 @@ def _verdict_line(comparison: Comparison, result: VariantResult, against: Agains
 
 def _factorial(found: FactorialReport, level: str) -> list[str]:
     """Heading, sentences and tables; nothing for a study of one factor."""
-    sentences = "\n".join(f"- {escape_markdown(text)}" for text in found.sentences)
+    sentences = _bullets(found.sentences)
     return [f"{level} Factorial analysis", sentences, *map(to_markdown, found.tables)] if sentences else []

@@ -21,14 +21,16 @@ from rich.console import Console
 
 from ablate.jsonfiles import write_atomic
 from analysis import commands, sources
+from analysis.all_pairs import all_pairs_table
 from analysis.export import task_set_data, to_json
+from analysis.latex import to_latex
 from analysis.markdown import report_markdown
 from analysis.page.render import render_page
 from analysis.plots.base import Drawn
 from analysis.sections import report_of
-from analysis.tables import Table, to_csv, to_latex, to_markdown
+from analysis.tables import Table, to_csv, to_markdown
 from analysis.task_sets import TaskSet, compare_tasks
-from analysis.terminal import print_task_set
+from analysis.terminal import print_table, print_task_set
 
 Files = dict[str, bytes]
 
@@ -38,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m analysis.report", description=__doc__.splitlines()[0])
     commands.add_common(parser)
     parser.add_argument("--baseline", help="label of a variant, factor=value, or a level (default: the plan's first)")
+    parser.add_argument("--all-pairs", action="store_true", help="add a table of every pair of variants")
     parser.add_argument(
         "--out", type=Path, help="folder of the report (default: STUDY/report; TABLE_report beside a CSV)"
     )
@@ -59,11 +62,14 @@ def _report(options: argparse.Namespace) -> int:
     home, metric = sources.default_out(options.study), task_set.first.question.metric
     out = options.out or home
     linked = out.resolve() == home.resolve()
-    files = report_files(task_set, regenerate(task_set, options), linked=linked, before=out)
+    command = regenerate(task_set, options)
+    files = report_files(task_set, command, linked=linked, before=out, pairwise=options.all_pairs)
     for name, content in files.items():
         write_atomic(out / name, content)
     console = Console()
     print_task_set(task_set, console)
+    for comparison in task_set.comparisons.values() if options.all_pairs else ():
+        print_table(all_pairs_table(comparison), console)
     console.print(f"\nreport: {out}", soft_wrap=True, markup=False, highlight=False)
     return 0 if all(run.outcome(metric).kind == "ok" for run in task_set.study.loaded) else 1
 
@@ -84,16 +90,20 @@ def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
         "--sweep": study.sweep if options.sweep == "latest" else options.sweep,
     }
     words = [word for name, value in given.items() if value for word in (name, str(value))]
+    words += ["--all-pairs"] if options.all_pairs else []
     return shlex.join(["python", "-m", "analysis.report", sources.shown(options, study), *words])
 
 
-def report_files(task_set: TaskSet, command: str, *, linked: bool = True, before: Path | None = None) -> Files:
+def report_files(
+    task_set: TaskSet, command: str, *, linked: bool = True, before: Path | None = None, pairwise: bool = False
+) -> Files:
     """Every file of the report by its name relative to the report's folder.
 
     `linked` says that this is the study's own folder for reports, from which the page can link to the runs' folders.
-    `before` is a folder with an earlier report, whose figures are taken over where they would be the same.
+    `before` is a folder with an earlier report, whose figures are taken over where they would be the same. `pairwise`
+    adds a table of every pair of variants.
     """
-    report = report_of(task_set, command, before)
+    report = report_of(task_set, command, before, pairwise=pairwise)
     factorials = {section.title: section.factorial for section in report.sections}
     files = {
         "report.html": render_page(report, linked=linked).encode(),

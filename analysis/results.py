@@ -8,9 +8,13 @@ from analysis.design import Arm, Pairs, Question
 from analysis.statistics.intervals import Summary
 from analysis.statistics.paired import Difference
 from analysis.statistics.verdict import Judgement, Outcomes
+from analysis.streams import only_streams
 from analysis.study import Study, Variant
 
 MORE_THAN_200 = "more than 200"
+
+MANY = 10
+"""Cells beyond which a grid is exploratory."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,7 @@ class Against:
     `seeds_needed` is for the declared margin: None without one, a text beyond 200. `welch` stands beside a paired
     comparison that lost over 20 % of its seeds. `outcomes` counts runs that finished with a value, `success` those that
     also reached the threshold, when one was declared. `looks` is empty unless the interval had to allow for several.
+    Verdicts rest on `p_holm`; `q_bh` (Benjamini-Hochberg, the same family) is for exploration.
     """
 
     pairs: Pairs
@@ -28,6 +33,7 @@ class Against:
     success: Outcomes
     judgement: Judgement
     p_holm: float | None = None
+    q_bh: float | None = None
     mde: float | None = None
     seeds_needed: int | str | None = None
     looks: tuple[int, ...] = ()
@@ -76,6 +82,11 @@ class Comparison:
     def others(self) -> list[tuple[VariantResult, Against]]:
         """The other rows, each with its comparison."""
         return [(result, result.against) for result in self.results if result.against is not None]
+
+    @property
+    def exploratory(self) -> bool:
+        """Whether there are so many cells that what Benjamini and Hochberg find is shown beside Holm's verdicts."""
+        return len(self.results) > MANY and not only_streams(self.study)
 
     @property
     def looks(self) -> list[int]:

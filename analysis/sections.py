@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from analysis.all_pairs import all_pairs_table
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
 from analysis.cost import cost_tables
 from analysis.factorial_tables import FactorialReport, factorial_report
@@ -17,6 +18,7 @@ from analysis.results import Comparison
 from analysis.steps import steps_table
 from analysis.tables import Table
 from analysis.task_sets import TaskSet
+from analysis.variance import VarianceReport, variance_report
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Section:
     tables: Mapping[str, Table]
     drawn: Sequence[Drawn]
     factorial: FactorialReport
+    variance: VarianceReport
     folder: str = ""
 
 
@@ -49,28 +52,36 @@ class Report:
         return f"{study.name}{task}: {question.metric}"
 
 
-def report_of(task_set: TaskSet, command: str, before: Path | None = None) -> Report:
-    """Compute all tables and draw all figures, but for those that an earlier report in the folder `before` has."""
+def report_of(task_set: TaskSet, command: str, before: Path | None = None, *, pairwise: bool = False) -> Report:
+    """Compute all tables and draw all figures, but for those that an earlier report in the folder `before` has.
+
+    `pairwise` adds a table of every pair of variants.
+    """
     earlier = Earlier(before / "figures" if before else None, task_set.study.cache)
     folders = _folders(task_set.comparisons) if task_set.several else dict.fromkeys(task_set.comparisons, "")
-    sections = [_section(task, one, folders[task], earlier) for task, one in task_set.comparisons.items()]
+    sections = [
+        _section(task, one, folders[task], earlier, pairwise=pairwise) for task, one in task_set.comparisons.items()
+    ]
     drawn = draw_aggregate(task_set.aggregate, earlier) if task_set.aggregate is not None else []
     earlier.close()
     return Report(task_set, sections, overall_tables(task_set), drawn, command)
 
 
-def _section(task: str, comparison: Comparison, folder: str, earlier: Earlier) -> Section:
+def _section(task: str, comparison: Comparison, folder: str, earlier: Earlier, *, pairwise: bool) -> Section:
     """A table is named after its folder too, so that labels in LaTeX are unique."""
-    factorial = factorial_report(comparison)
-    found = {table.name: replace(table, name=f"{folder}{table.name}") for table in report_tables(comparison, factorial)}
-    return Section(task, comparison, found, draw_all(comparison, earlier, folder), factorial, folder)
+    factorial, variance = factorial_report(comparison), variance_report(comparison)
+    tables = report_tables(comparison, factorial, variance)
+    tables += [all_pairs_table(comparison)] if pairwise else []
+    found = {table.name: replace(table, name=f"{folder}{table.name}") for table in tables}
+    return Section(task, comparison, found, draw_all(comparison, earlier, folder), factorial, variance, folder)
 
 
-def report_tables(comparison: Comparison, factorial: FactorialReport) -> list[Table]:
+def report_tables(comparison: Comparison, factorial: FactorialReport, variance: VarianceReport) -> list[Table]:
     """The tables of one comparison."""
     study, steps = comparison.study, steps_table(comparison)
     return [
         comparison_table(comparison),
+        *variance.tables,
         *([steps] if steps.rows else []),
         factors_table(study),
         completeness(comparison),

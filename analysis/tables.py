@@ -1,7 +1,7 @@
-"""One table object and its renderings: terminal, Markdown, CSV, LaTeX, JSON. What goes into a table is elsewhere, and
-so is its HTML (`analysis.page.tables`).
+"""One table object and its renderings: terminal, Markdown, CSV, JSON. What goes into a table is elsewhere.
 
 A cell has a text for people and the unrounded values behind it by name; CSV and JSON hold the values, the others text.
+LaTeX, which needs most care, is in `analysis.latex`, HTML in `analysis.page.tables`.
 """
 
 import csv
@@ -121,76 +121,3 @@ def to_csv(table: Table) -> str:
 
 def _csv(value: Any) -> Any:
     return canonical_json(value) if isinstance(value, list | tuple | Mapping) else value
-
-
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "±": r"$\pm$",
-    "−": r"$-$",
-    "×": r"$\times$",
-    "²": r"$^2$",
-    "Δ": r"$\Delta$",
-    "∞": r"$\infty$",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    "✓": r"$\surd$",
-    "✗": r"$\times$",
-    "‖": r"$\Vert$",
-    "·": r"$\cdot$",
-    "✂": r"$\dagger$",
-    "–": "--",
-    "—": "---",
-    "…": r"\ldots{}",
-    "\n": " ",
-    # A row that begins with a bracket or star would be read as belonging to the line break before it.
-    "*": "{*}",
-    "[": "{[}",
-    "]": "{]}",
-}
-
-
-def escape_latex(text: str) -> str:
-    """Text in which every character that LaTeX treats specially stands for itself."""
-    return "".join(LATEX.get(character, character) for character in text)
-
-
-def to_latex(table: Table) -> str:
-    r"""A `table` environment for booktabs (\usepackage{booktabs}, and T1 fonts for straight quotes)."""
-    spec = "".join("r" if column.align == "right" else "l" for column in table.columns)
-    head = " & ".join(escape_latex(column.title) for column in table.columns)
-    body = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in table.rows]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{escape_latex(table.caption)}}}",
-            rf"\label{{tab:{''.join(c if c.isalnum() else '-' for c in table.name)}}}",
-            rf"\begin{{tabular}}{{{spec}}}",
-            r"\toprule",
-            rf"{head} \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
-def _latex(cell: Cell) -> str:
-    escaped = escape_latex(cell.text)
-    return rf"\textbf{{{escaped}}}" if cell.bold and escaped else escaped

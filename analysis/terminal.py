@@ -1,14 +1,18 @@
 """What the commands print: comparisons, verdicts, aggregate, what did not finish. Light enough to end every sweep."""
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.text import Text
 
 from analysis.comparison_table import comparison_table, failures_table
 from analysis.overall_tables import overall_tables
 from analysis.results import Comparison
+from analysis.streams import only_streams
 from analysis.study import Study
 from analysis.tables import Table, to_terminal
 from analysis.task_sets import TaskSet
+from analysis.variance import variance_report
 from analysis.wording import flag_lines, notes, verdict_sentences
 
 
@@ -38,16 +42,29 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def print_comparison(comparison: Comparison, console: Console, *, failures: bool = True) -> None:
-    """Print the table with its caption, one sentence per variant, flags, failures (unless told not to) and notes."""
-    print_table(comparison_table(comparison), console)
-    for sentence in verdict_sentences(comparison):
-        console.print(Text(f"\n{sentence}"))
+    """Print the table with its caption, one sentence per variant, flags, failures (unless told not to) and notes.
+
+    A study of random streams has no verdicts; the shares of variance stand in their place.
+    """
+    variance = variance_report(comparison)
+    if not (variance.sentences and only_streams(comparison.study)):
+        print_table(comparison_table(comparison), console)
+        print_sentences(verdict_sentences(comparison), console)
+    for shares in variance.tables:
+        print_table(shares, console)
+    print_sentences(variance.sentences, console)
     for line in flag_lines(comparison):
         console.print(Text(f"note: {line}", style="yellow"))
     if failures:
         print_failures(comparison.study, comparison.question.metric, console)
     for note in notes(comparison.study):
         console.print(Text(f"warning: {note}", style="yellow"))
+
+
+def print_sentences(sentences: Iterable[str], console: Console) -> None:
+    """Print each sentence as a paragraph."""
+    for sentence in sentences:
+        console.print(Text(f"\n{sentence}"))
 
 
 def print_failures(study: Study, metric: str, console: Console) -> None:

@@ -187,6 +187,7 @@ def method_part(comparison: Comparison) -> str:
     }
     method = ", else ".join(sorted(methods, key=len, reverse=True))
     family = f"; p Holm-corrected over {family_text(comparison)}" if comparison.family > 1 else ""
+    family += ", q after Benjamini and Hochberg (exploratory; no verdict rests on it)" * comparison.exploratory
     question = comparison.question
     margin = f"; margin of interest {question.scale.size(question.margin, 3)}" if question.margin is not None else ""
     if not comparison.others:
@@ -249,12 +250,23 @@ def cost_part(comparison: Comparison) -> str:
 
 
 def flag_lines(comparison: Comparison) -> list[str]:
-    """Every flag once, with the variants that it is about."""
+    """What an exploratory grid finds, then every flag once, with the variants that it is about."""
     about: dict[str, list[str]] = {}
     for result in comparison.results:
         for flag in result.flags:
             about.setdefault(flag, []).append(result.variant.label)
-    return [f"{', '.join(labels)}: {flag}" for flag, labels in about.items()]
+    return [*discoveries(comparison), *(f"{', '.join(labels)}: {flag}" for flag, labels in about.items())]
+
+
+def discoveries(comparison: Comparison) -> list[str]:
+    """What Benjamini and Hochberg's procedure finds in an exploratory grid, in one sentence; else nothing."""
+    if not comparison.exploratory or all(against.q_bh is None for _, against in comparison.others):
+        return []
+    alpha, total = comparison.question.alpha, len(comparison.others)
+    found = [r.variant.label for r, against in comparison.others if against.q_bh is not None and against.q_bh <= alpha]
+    names = f": {', '.join(found)}" if found else ""
+    rule = f"Benjamini and Hochberg at a false discovery rate of {100 * alpha:g} %"
+    return [f"exploratory, {rule}: {len(found)} of {total} variants differ from the baseline{names}"]
 
 
 def notes(study: Study) -> list[str]:

@@ -19,12 +19,23 @@ from analysis.page.tables import to_html
 from analysis.plots.base import Drawn, Plot
 from analysis.results import Comparison
 from analysis.sections import Report, Section
+from analysis.streams import only_streams
 from analysis.tables import Table
 
 INTERACTIVE = {"learning_curves": interactive}
 """Figures that the page lets a reader explore, by the name of the plot; the others are pictures."""
 
-PLACED = ("comparison", "factorial", "contrasts", "completeness", "failures", "factors", "cost", "cost_decided")
+PLACED = (
+    "comparison",
+    "variance",
+    "factorial",
+    "contrasts",
+    "completeness",
+    "failures",
+    "factors",
+    "cost",
+    "cost_decided",
+)
 """Tables that have their own place in the template; any other follows the comparison."""
 
 HEADINGS = {"steps_to_threshold": "Steps to the threshold"}
@@ -46,6 +57,7 @@ class View:
 
     id: str
     section: Section
+    only_streams: bool
     rendered: Mapping[str, Markup]
     others: Mapping[str, str]
     figures: Sequence[Figure]
@@ -86,6 +98,7 @@ def _view(section: Section, prefix: str, *, linked: bool) -> View:
     return View(
         id=prefix,
         section=section,
+        only_streams=only_streams(comparison.study),
         rendered={name: _rendered(name, comparison, table, places) for name, table in section.tables.items()},
         others={name: _heading(name) for name in section.tables if name not in PLACED},
         figures=[_figure(drawn) for drawn in section.drawn],

@@ -25,6 +25,7 @@ from analysis.aggregate import Aggregate
 from analysis.cache import Cache
 from analysis.plots.style import RC
 from analysis.results import Comparison
+from analysis.study import StudyError
 
 METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
@@ -83,16 +84,19 @@ def _plots(prepare: str) -> list[Plot[Any]]:
     ]
 
 
-def render(plot: Plot[Any], numbers: pd.DataFrame) -> Drawn:
-    """Draw the numbers in every format. The figure is not registered with pyplot, so nothing needs closing.
+def _figure(plot: Plot[Any], numbers: pd.DataFrame) -> Figure:
+    """The figure, not registered with pyplot, so nothing needs closing."""
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    plot.draw(numbers, figure)
+    return figure
 
-    The user's own matplotlibrc has no say.
-    """
+
+def render(plot: Plot[Any], numbers: pd.DataFrame) -> Drawn:
+    """Draw the numbers in every format. The user's own matplotlibrc has no say."""
     files = {"csv": numbers.to_csv(index=False, lineterminator="\n").encode()}
     with style.context(RC, after_reset=True):
-        figure = Figure(layout="constrained")
-        FigureCanvasAgg(figure)
-        plot.draw(numbers, figure)
+        figure = _figure(plot, numbers)
         for extension, metadata in METADATA.items():
             buffer = io.BytesIO()
             figure.savefig(buffer, format=extension, metadata=metadata)
@@ -164,6 +168,21 @@ def _code() -> str:
 
 def _hash(content: bytes) -> str:
     return sha256(content).hexdigest()
+
+
+def figure(comparison: Comparison, name: str) -> Figure:
+    """One figure, to be shown in a notebook, changed or saved.
+
+    Raises StudyError when there is no figure of that name, or it has nothing to show for this comparison.
+    """
+    known = {plot.name: plot for plot in all_plots()}
+    if name not in known:
+        raise StudyError(f"no figure {name!r}; there are: {', '.join(known)}")
+    numbers = known[name].prepare(comparison)
+    if numbers.empty:
+        raise StudyError(f"figure {name} has nothing to show for this comparison; see the docstring of its module")
+    with style.context(RC, after_reset=True):
+        return _figure(known[name], numbers)
 
 
 def figures(comparison: Comparison, folder: Path | str) -> list[Path]:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from analysis.plots.base import rows
 from analysis.plots.style import GREY, style_of
 from analysis.results import Against, Comparison
+from analysis.streams import only_streams
 
 COLUMNS = [
     "row", "order", "label", "value", "low", "high", "n", "p_holm", "text", "verdict", "metric", "direction", "margin",
@@ -25,8 +26,8 @@ FEW = 4
 
 
 def prepare(comparison: Comparison) -> pd.DataFrame:
-    """One row per variant but the baseline; nothing for at most four variants."""
-    if len(comparison.results) <= FEW:
+    """One row per variant but the baseline; nothing for at most four, or when only random streams differ."""
+    if len(comparison.results) <= FEW or only_streams(comparison.study):
         return pd.DataFrame(columns=COLUMNS)
     question = comparison.question
     places = comparison.study.places

@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from analysis.crossing import Crossing, crossing
 from analysis.plots.style import LINES, MARKERS, legend_below
 from analysis.results import Comparison
+from analysis.streams import only_streams
 
 COLUMNS = [
     "line", "place", "label", "line_level", "level", "mean", "low", "high", "n", "line_factor", "factor", "metric",
@@ -24,9 +25,14 @@ COLUMNS = [
 
 
 def prepare(comparison: Comparison) -> pd.DataFrame:
-    """One row per variant: its line and its place along x; nothing unless two factors vary and are fully crossed."""
+    """One row per variant: its line and its place along x.
+
+    Nothing unless two factors vary and are fully crossed, nor when both are random streams.
+    """
     grid = crossing(comparison)
-    if len(grid.factors) != 2 or len(grid.results) != len(grid.levels(0)) * len(grid.levels(1)):
+    if only_streams(comparison.study) or len(grid.factors) != 2:
+        return pd.DataFrame(columns=COLUMNS)
+    if len(grid.results) != len(grid.levels(0)) * len(grid.levels(1)):
         return pd.DataFrame(columns=COLUMNS)
     along = 0 if len(grid.levels(0)) > len(grid.levels(1)) else 1
     fixed = {

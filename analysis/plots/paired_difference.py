@@ -14,6 +14,7 @@ from analysis.design import FAILURES
 from analysis.plots.base import rows
 from analysis.plots.style import GREY, RED, style_of
 from analysis.results import Comparison, VariantResult
+from analysis.streams import only_streams
 
 COLUMNS = [
     "kind", "row", "order", "label", "seed", "value", "low", "high", "n", "text", "metric", "direction", "margin",
@@ -24,7 +25,12 @@ JOINED = 6
 
 
 def prepare(comparison: Comparison) -> pd.DataFrame:
-    """Rows of kind run, mean, failed (n and kind of failure), difference and delta (its mean, with the verdict)."""
+    """Rows of kind run, mean, failed (n and kind of failure), difference and delta (its mean, with the verdict).
+
+    Nothing when the variants differ in random streams only: comparing those has no meaning.
+    """
+    if only_streams(comparison.study):
+        return pd.DataFrame(columns=COLUMNS)
     question = comparison.question
     places = comparison.study.places
     ordered = [comparison.baseline, *(result for result, _ in comparison.others)]

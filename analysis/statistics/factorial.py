@@ -15,19 +15,17 @@ runs become a design, is not known here.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice, product
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
+from analysis.statistics.cells import Levels, cell_text, listed
 from analysis.statistics.intervals import Array
 from analysis.statistics.multiple import holm
 from analysis.statistics.paired import Difference, paired_difference
-
-Levels = tuple[str, ...]
-"""One cell: a level of each factor, in the order of the factors."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +97,8 @@ def complete_design(factors: Sequence[str], cells: Mapping[Levels, Mapping[int, 
             raise ValueError(f"factor {factor} needs two or more levels, got {list(own)}: vary it or leave it out")
     missing = math.prod(map(len, levels)) - len(cells)
     if missing:
-        absent = (_cell_text(factors, cell) for cell in product(*levels) if cell not in cells)
-        raise ValueError(f"a factorial analysis needs every combination of levels; missing: {_listed(absent, missing)}")
+        absent = (cell_text(factors, cell) for cell in product(*levels) if cell not in cells)
+        raise ValueError(f"a factorial analysis needs every combination of levels; missing: {listed(absent, missing)}")
     seeds = _common_seeds(factors, cells)
     values = np.array([[cells[cell][seed] for seed in seeds] for cell in product(*levels)], dtype=float)
     if not np.isfinite(values).all():
@@ -112,23 +110,13 @@ def _common_seeds(factors: Sequence[str], cells: Mapping[Levels, Mapping[int, fl
     """The seeds, which must be those of every cell and at least two."""
     seeds = sorted({seed for values in cells.values() for seed in values})
     lacking = {cell: [seed for seed in seeds if seed not in values] for cell, values in cells.items()}
-    gaps = [f"{_cell_text(factors, cell)} (seed {', '.join(map(str, lost))})" for cell, lost in lacking.items() if lost]
+    gaps = [f"{cell_text(factors, cell)} (seed {', '.join(map(str, lost))})" for cell, lost in lacking.items() if lost]
     if gaps:
-        found = _listed(gaps, len(gaps))
+        found = listed(gaps, len(gaps))
         raise ValueError(f"a factorial analysis needs the same seeds in every cell; without a value: {found}")
     if len(seeds) < 2:
         raise ValueError(f"a factorial analysis needs two or more seeds per cell, got {seeds}")
     return tuple(seeds)
-
-
-def _cell_text(factors: Sequence[str], cell: Levels) -> str:
-    return ", ".join(f"{factor}={level}" for factor, level in zip(factors, cell, strict=True))
-
-
-def _listed(texts: Iterable[str], total: int, most: int = 4) -> str:
-    """The first few, and how many more there are; the others are never made, as there may be very many."""
-    more = f"; and {total - most} more" if total > most else ""
-    return "; ".join(islice(texts, most)) + more
 
 
 def analyse(design: Design, *, lower_is_better: bool = True, alpha: float = 0.05) -> Factorial:

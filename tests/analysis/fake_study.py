@@ -22,6 +22,8 @@ rope_percentage: 1.0
 model:
   attention:
     _target_: ablate.models.attention.{label}
+task:
+  seq_len: 64
 training:
   steps: 100
 evaluation:
@@ -74,6 +76,17 @@ def ending(status: Status, message: str = "boom") -> Change:
 def changed(**values: Any) -> Change:
     """A run with other values in its record."""
     return lambda run: replace(run, **values)
+
+
+def measured(lengths: Sequence[int], parameters: int = 1000) -> Change:
+    """A run that was evaluated at other lengths too, 0.001 per token beyond its value, with that many parameters."""
+
+    def change(run: RunRecord) -> RunRecord:
+        value = run.metrics[METRIC]
+        more = {f"eval/loss@{n}": None if value is None else value + 0.001 * n for n in lengths}
+        return replace(run, metrics={**run.metrics, **more}, parameters=parameters)
+
+    return change
 
 
 def never_started(_: RunRecord) -> None:

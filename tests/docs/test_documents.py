@@ -11,7 +11,8 @@ import pytest
 from ablate.config.register import config_dir
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks" / "README.md", ROOT / "multirun" / "README.md"]
+READMES = [ROOT / "benchmarks" / "README.md", ROOT / "multirun" / "README.md"]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), *READMES]
 LINES = [(document.name, line.strip()) for document in DOCUMENTS for line in document.read_text().splitlines()]
 
 
