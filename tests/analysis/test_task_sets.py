@@ -257,7 +257,8 @@ def test_the_summary_shows_a_table_per_task_then_the_verdicts_and_the_aggregate(
 def written(tmp_path_factory):
     path = tmp_path_factory.mktemp("studies") / "copy_repeat"
     shifts = {"copy": 0.0, "big/sort it": 1.0, "big-sort-it": 5.0}
-    suite(path, ARMS, shifts=shifts, changes={("copy", "none", 1): ending(Status.diverged)}, curves=True)
+    changes = {("copy", "none", 1): ending(Status.diverged)}
+    suite(path, ARMS, shifts=shifts, changes=changes, curves=True, looks=[54])
     assert report.main([str(path), "--margin", "2%"]) == 1
     return path / "report"
 
@@ -303,7 +304,7 @@ def test_comparison_json_lists_tasks_and_names_the_task_of_every_variant(written
     assert [(one["task"], one["label"]) for one in data["variants"]] == [(t, arm) for t in FOLDERS for arm in ARMS]
     assert len({tuple(one) for one in data["variants"]}) == 1
     assert (data["metric"], data["direction"], data["baseline"]) == ("eval/loss", "lower", "rope")
-    assert (data["planned_seeds"], data["looks"], data["margin"]) == (6, [], None)
+    assert (data["planned_seeds"], data["looks"], data["margin"]) == (6, [6], None)
     assert data["by_task"]["copy"]["margin"] == pytest.approx(0.02 * np.mean(BASE))
     scored = data["aggregate"]["variants"]
     assert [one["label"] for one in scored] == list(ARMS)
