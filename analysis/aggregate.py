@@ -65,9 +65,9 @@ def aggregate(comparisons: Mapping[str, Comparison]) -> Aggregate | None:
         return None
     baseline = next(iter(common.values())).question.baseline.label
     scores = {label: {task: _scores(one, label) for task, one in common.items()} for label in places}
-    shared = all(one.study.shared_seeds for one in common.values())
-    rows = (_row(label, place, scores, common, baseline if shared else None) for label, place in places.items())
-    return Aggregate(tuple(common), baseline, tuple(rows))
+    paired = baseline if all(one.study.shared_seeds for one in common.values()) else None
+    variants = (_variant_scores(label, place, scores, common, paired) for label, place in places.items())
+    return Aggregate(tuple(common), baseline, tuple(variants))
 
 
 def labels_of(comparisons: Mapping[str, Comparison]) -> dict[str, int]:
@@ -98,7 +98,7 @@ def _scores(comparison: Comparison, label: str) -> dict[int, float]:
     return dict.fromkeys(arm.ended, 0.0) | dict(zip(arm.values, map(float, found), strict=True))
 
 
-def _row(
+def _variant_scores(
     label: str,
     place: int,
     scores: Mapping[str, Scores],

@@ -258,7 +258,8 @@ def test_the_summary_shows_a_table_per_task_then_the_verdicts_and_the_aggregate(
 def written(tmp_path_factory):
     path = tmp_path_factory.mktemp("studies") / "copy_repeat"
     shifts = {"copy": 0.0, "big/sort it": 1.0, "big-sort-it": 5.0}
-    suite(path, ARMS, shifts=shifts, changes={("copy", "none", 1): ending(Status.diverged)}, curves=True)
+    changes = {("copy", "none", 1): ending(Status.diverged)}
+    suite(path, ARMS, shifts=shifts, changes=changes, curves=True, looks=[54])
     assert report.main([str(path), "--margin", "2%"]) == 1
     return path / "report"
 
