@@ -282,3 +282,13 @@ def test_a_file_with_torn_lines_null_bytes_and_a_byte_order_mark_is_read_as_far_
     path.write_bytes(b"\xef\xbb\xbfstep,loss\n10,0.9\n\0\0\0\n20,0.8,7,7\n30,0.7\xff\n40,0.6\n50,0.")
     assert TableLog(path).series("loss").step.tolist() == [10, 20, 40, 50]
     assert TableLog(path).columns == ["step", "loss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [("val_acc", "higher"), ("test/f1", "higher"), ("vaccine_error", "lower"), ("val_loss", "lower")],
+)
+def test_the_usual_short_names_of_scores_say_that_higher_is_better(tmp_path, name, better):
+    run = write_hydra(tmp_path / "0", ["seed=0"])
+    write(run / "metrics.csv", [f"step,{name}", "1,0.5"])
+    assert compare(load_runs(tmp_path, f"metrics.csv:{name}"), name).question.direction == better
