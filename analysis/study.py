@@ -132,7 +132,8 @@ class Study:
     """All that an analysis needs. `seeds` are the planned ones, in order; the first variant is the plan's baseline.
 
     `shared_seeds` is False when equal seed numbers of two variants have nothing in common, so pairing would be wrong.
-    `remarks` are what else a reader must know, one line each. `cache` keeps what was read of the logs.
+    `remarks` are what else a reader must know, one line each. `at_step` is where all runs are compared when that is not
+    the end of each. `cache` keeps what was read of the logs.
     """
 
     name: str
@@ -146,6 +147,7 @@ class Study:
     shared_seeds: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    at_step: int | None = None
     cache: Cache = field(default_factory=Cache)
 
     @functools.cached_property

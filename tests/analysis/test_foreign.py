@@ -9,6 +9,7 @@ from analysis.comparison import compare
 from analysis.foreign import load_runs
 from analysis.foreign_logs import TableLog, Wanted
 from analysis.study import StudyError
+from analysis.wording import caption
 
 DENSE = "metrics.csv:val_loss"
 
@@ -103,6 +104,7 @@ def test_runs_that_ended_at_different_steps_are_compared_at_the_largest_common_o
     )
     flags = [flag for result in compare(study, "val_loss").results for flag in result.flags]
     assert "different step budgets: 20 and 30 steps" in flags
+    assert caption(compare(study, "val_loss")).startswith("val_loss at step 20, lower is better; ")
     assert len(study.series("val_loss")[0][1].step) == 3
 
 
@@ -131,9 +133,7 @@ def test_of_several_versions_of_a_lightning_log_the_one_written_last_is_read_and
         touch(lightning(run, [(10, 0.5 - version / 100)], version), version)
     study = load_runs(tmp_path, "**/metrics.csv:val_loss")
     assert values(study) == {tmp_path.name: [0.4]}
-    assert study.remarks == (
-        "1 run folders have several files that match **/metrics.csv; the one written last was read",
-    )
+    assert study.remarks == ("several files match **/metrics.csv in 1 of 1 runs; the one written last was read",)
 
 
 def test_files_written_at_the_same_time_go_by_their_numbers(tmp_path):
