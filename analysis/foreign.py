@@ -265,9 +265,10 @@ def _replaced(run: ForeignRun, winner: ForeignRun, label: str) -> Replaced:
 
 def _remarks(runs: Sequence[ForeignRun], wanted: Wanted, step: int | None) -> Iterable[str]:
     if step is not None:
-        ends = [int(run.series.step[-1]) for run in runs if run.finite]
+        ends = {int(run.series.step[-1]): run.place for run in reversed(runs) if run.finite}
         shared = f"all are compared at step {step}, the largest that all have"
-        yield f"different step budgets: runs ended at steps {min(ends)} to {max(ends)}; {shared}"
+        shortest = f"the first to end is {ends[min(ends)]}"
+        yield f"different step budgets: runs ended at steps {min(ends)} to {max(ends)}; {shared}; {shortest}"
     several = sum(run.files > 1 for run in runs)
     if several:
         yield f"several files match {wanted.pattern} in {several} of {len(runs)} runs; the one written last was read"

@@ -100,7 +100,8 @@ def test_runs_that_ended_at_different_steps_are_compared_at_the_largest_common_o
     study = load_runs(root, DENSE)
     assert values(study)["model=gpt"] == pytest.approx([value + 0.1 for value in ARMS["gpt"]])
     assert study.remarks == (
-        "different step budgets: runs ended at steps 20 to 30; all are compared at step 20, the largest that all have",
+        "different step budgets: runs ended at steps 20 to 30; all are compared at step 20, the largest that all have; "
+        "the first to end is 2026-01-01/10-00-00/8",
     )
     flags = [flag for result in compare(study, "val_loss").results for flag in result.flags]
     assert "different step budgets: 20 and 30 steps" in flags
