@@ -18,7 +18,10 @@ from analysis.study import Outcome, Study, StudyError, Variant
 
 DEFAULT_METRIC = "eval/loss"
 
-HIGHER_IS_BETTER = re.compile(r"accuracy|exact_match|solved|success|score|reward", re.IGNORECASE)
+HIGHER_IS_BETTER = re.compile(
+    r"accuracy|exact_match|solved|success|score|reward|(?<![a-z])(acc|f1|auc|auroc|bleu|iou|psnr)(?![a-z])",
+    re.IGNORECASE,
+)
 """Metrics whose name says that more is better; all others are losses unless the user says otherwise."""
 
 FAILURES = ("failed", "diverged")

@@ -83,7 +83,7 @@ def _pair_flags(study: Study, question: Question, arm: Arm, against: Against) ->
 
 
 def _listed(budgets: list[int]) -> str:
-    return " and ".join(map(str, budgets)) if len(budgets) < 4 else f"{budgets[0]} to {budgets[-1]}"
+    return f"{budgets[0]} {'and' if len(budgets) == 2 else 'to'} {budgets[-1]}"
 
 
 def _budgets(study: Study, *variants: Variant) -> list[int]:

@@ -205,6 +205,7 @@ def _study(
         replaced=tuple(_replaced(run, winner, labels[run.cell]) for run, winner in lost),
         shared_seeds=paired,
         remarks=tuple(_remarks(runs, wanted, step)),
+        at_step=step,
         cache=Cache(root),
     )
 
@@ -264,12 +265,13 @@ def _replaced(run: ForeignRun, winner: ForeignRun, label: str) -> Replaced:
 
 def _remarks(runs: Sequence[ForeignRun], wanted: Wanted, step: int | None) -> Iterable[str]:
     if step is not None:
-        ends = [int(run.series.step[-1]) for run in runs if run.finite]
+        ends = {int(run.series.step[-1]): run.place for run in reversed(runs) if run.finite}
         shared = f"all are compared at step {step}, the largest that all have"
-        yield f"different step budgets: runs ended at steps {min(ends)} to {max(ends)}; {shared}"
+        shortest = f"the first to end is {ends[min(ends)]}"
+        yield f"different step budgets: runs ended at steps {min(ends)} to {max(ends)}; {shared}; {shortest}"
     several = sum(run.files > 1 for run in runs)
     if several:
-        yield f"{several} run folders have several files that match {wanted.pattern}; the one written last was read"
+        yield f"several files match {wanted.pattern} in {several} of {len(runs)} runs; the one written last was read"
     first = next(run for run in runs if run.series.step.size)
     column = TableLog(first.file).step_column(wanted.column) if first.file else STEP_COLUMNS[0]
     if column != STEP_COLUMNS[0]:

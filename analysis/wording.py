@@ -159,7 +159,8 @@ def metric_part(comparison: Comparison) -> str:
     where = f" on the {split} split" if split else ""
     size = f" ({sequences} fixed sequences)" if split == "eval" and sequences else ""
     solved = f"; a run solves the task with {name} {question.threshold_text}" if question.threshold is not None else ""
-    return f"Final {name}{where}{size}, {question.direction} is better{solved}; baseline {question.baseline.label}."
+    which = f"Final {name}" if comparison.study.at_step is None else f"{name} at step {comparison.study.at_step}"
+    return f"{which}{where}{size}, {question.direction} is better{solved}; baseline {question.baseline.label}."
 
 
 def seeds_part(comparison: Comparison) -> str:

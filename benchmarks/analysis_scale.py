@@ -127,17 +127,16 @@ def report_cost(study: StudyFolder, *options: str) -> Measured:
     return Measured(perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
-def table(size: Size, found: dict[str, Measured], log_bytes: int) -> Table:
+def title(size: Size, log_bytes: int) -> str:
+    """What was measured, in one line."""
+    kind = "; every record is an evaluation" if size.all_eval else ""
+    logs = f"{log_bytes / 1e9:.2f} GB of logs"
+    return f"{size.runs:,} runs x {size.records:,} records, {size.variants} variants, {logs}{kind}"
+
+
+def table(found: dict[str, Measured]) -> Table:
     """One row per report."""
-    title = f"{size.runs} runs x {size.records} records, {size.variants} variants, {log_bytes / 1e9:.2f} GB of logs"
-    shown = Table(
-        "report",
-        "seconds",
-        "CPU seconds",
-        "peak MiB",
-        box=MARKDOWN,
-        title=title + (", all eval" if size.all_eval else ""),
-    )
+    shown = Table("report", "seconds", "CPU seconds", "peak MiB", box=MARKDOWN)
     for name, one in found.items():
         shown.add_row(name, f"{one.seconds:.1f}", f"{one.worked:.1f}", f"{one.peak / MIB:.0f}")
     return shown
@@ -165,7 +164,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=given.dir) as folder:
         study = write_study(Path(folder) / "scale", size)
         log_bytes = sum(run.metrics.stat().st_size for run in study.runs())
-        Console(width=100).print(table(size, measure(study, *options), log_bytes))
+        console = Console(width=100)
+        console.print(title(size, log_bytes))
+        console.print(table(measure(study, *options)))
 
 
 if __name__ == "__main__":

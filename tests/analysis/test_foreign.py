@@ -9,6 +9,7 @@ from analysis.comparison import compare
 from analysis.foreign import load_runs
 from analysis.foreign_logs import TableLog, Wanted
 from analysis.study import StudyError
+from analysis.wording import caption
 
 DENSE = "metrics.csv:val_loss"
 
@@ -99,10 +100,12 @@ def test_runs_that_ended_at_different_steps_are_compared_at_the_largest_common_o
     study = load_runs(root, DENSE)
     assert values(study)["model=gpt"] == pytest.approx([value + 0.1 for value in ARMS["gpt"]])
     assert study.remarks == (
-        "different step budgets: runs ended at steps 20 to 30; all are compared at step 20, the largest that all have",
+        "different step budgets: runs ended at steps 20 to 30; all are compared at step 20, the largest that all have; "
+        "the first to end is 2026-01-01/10-00-00/8",
     )
     flags = [flag for result in compare(study, "val_loss").results for flag in result.flags]
     assert "different step budgets: 20 and 30 steps" in flags
+    assert caption(compare(study, "val_loss")).startswith("val_loss at step 20, lower is better; ")
     assert len(study.series("val_loss")[0][1].step) == 3
 
 
@@ -131,9 +134,7 @@ def test_of_several_versions_of_a_lightning_log_the_one_written_last_is_read_and
         touch(lightning(run, [(10, 0.5 - version / 100)], version), version)
     study = load_runs(tmp_path, "**/metrics.csv:val_loss")
     assert values(study) == {tmp_path.name: [0.4]}
-    assert study.remarks == (
-        "1 run folders have several files that match **/metrics.csv; the one written last was read",
-    )
+    assert study.remarks == ("several files match **/metrics.csv in 1 of 1 runs; the one written last was read",)
 
 
 def test_files_written_at_the_same_time_go_by_their_numbers(tmp_path):
@@ -282,3 +283,13 @@ def test_a_file_with_torn_lines_null_bytes_and_a_byte_order_mark_is_read_as_far_
     path.write_bytes(b"\xef\xbb\xbfstep,loss\n10,0.9\n\0\0\0\n20,0.8,7,7\n30,0.7\xff\n40,0.6\n50,0.")
     assert TableLog(path).series("loss").step.tolist() == [10, 20, 40, 50]
     assert TableLog(path).columns == ["step", "loss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [("val_acc", "higher"), ("test/f1", "higher"), ("vaccine_error", "lower"), ("val_loss", "lower")],
+)
+def test_the_usual_short_names_of_scores_say_that_higher_is_better(tmp_path, name, better):
+    run = write_hydra(tmp_path / "0", ["seed=0"])
+    write(run / "metrics.csv", [f"step,{name}", "1,0.5"])
+    assert compare(load_runs(tmp_path, f"metrics.csv:{name}"), name).question.direction == better

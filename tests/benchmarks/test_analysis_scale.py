@@ -32,8 +32,8 @@ def test_a_report_that_fails_is_no_measurement(tmp_path, capfd):
     assert "the study is empty" in capfd.readouterr().err
 
 
-def test_the_table_has_a_row_for_each_report():
-    size = Size(runs=2, records=10, variants=1, all_eval=True)
-    shown = analysis_scale.table(size, {"cold": Measured(2.0, 1.0, 2**20)}, 10**9)
-    assert shown.row_count == 1
-    assert "2 runs x 10 records, 1 variants, 1.00 GB of logs, all eval" in str(shown.title)
+def test_a_line_says_what_was_measured_and_the_table_has_a_row_for_each_report():
+    size = Size(runs=2000, records=10, variants=1, all_eval=True)
+    line = analysis_scale.title(size, 10**9)
+    assert line == "2,000 runs x 10 records, 1 variants, 1.00 GB of logs; every record is an evaluation"
+    assert analysis_scale.table({"cold": Measured(2.0, 1.0, 2**20)}).row_count == 1
