@@ -11,7 +11,7 @@ from analysis.checklist import checklist
 from analysis.comparison import compare
 from analysis.cost import cost_tables
 from analysis.formatting import duration, scientific
-from analysis.load import load_csv
+from analysis.plain_csv import load_csv
 
 BASE = noise(2, 6)
 BETTER = [b - 0.05 + 0.003 * (-1) ** i for i, b in enumerate(BASE)]

@@ -48,7 +48,7 @@ def sweep_of(folder: Path, seeds: range, **pool) -> tuple[Sweep, DyingPool]:
     launcher = DyingPool(study, plan.id, **pool)
     config = RunConfig(runtime=RuntimeConfig(progress=Progress.off))
     console = Console(file=io.StringIO(), width=120)
-    return Sweep(Plan(plan, study, config, {"c" * 64: "x"}), launcher, console), launcher
+    return Sweep(Plan(plan, study, config, {"c" * 64: "x"}, list(seeds)), launcher, console), launcher
 
 
 def status(folder: RunFolder) -> Status:
