@@ -96,8 +96,8 @@ def test_a_set_without_any_target_is_refused():
     class Silent:
         alphabet, seq_len = TASK.alphabet, TASK.seq_len
 
-        def batch(self, generator, size):
-            batch = TASK.batch(generator, size)
+        def batch(self, generator, size, split="train"):
+            batch = TASK.batch(generator, size, split)
             return Batch(batch.inputs_BT, torch.full_like(batch.targets_BT, IGNORED))
 
     with pytest.raises(ValueError, match=r"evaluation\.sequences=5: no target of these sequences counts"):

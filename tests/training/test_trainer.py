@@ -24,8 +24,8 @@ class SometimesEmpty:
         self.drawn = 0
         self.seen = []
 
-    def batch(self, generator, size):
-        inputs, targets = TASK.batch(generator, size)
+    def batch(self, generator, size, split="train"):
+        inputs, targets = TASK.batch(generator, size, split)
         self.drawn += 1
         self.seen.append(inputs)
         keep = 0 if self.drawn % 3 == 0 else self.drawn % TASK.seq_len + 7
