@@ -33,10 +33,10 @@ _STYLES = {"spaces": _Style("0123456789xe =\n?+;", " ", "\n"), "ands": _Style("0
 class Addition(PackedTask):
     """Sequences of seq_len + 1 characters: inputs are all but the last, targets all but the first.
 
-    With seq_len=48, max_digits=2, digits=uniform, workings=spaces (↵ is the newline):
+    With seq_len=66, max_digits=2, digits=uniform, workings=spaces (↵ is the newline):
 
-        inputs   ?
-        targets  x
+        inputs   ?x=77+31; 7e0+1e0+0e0==8e0 7e1+3e1+0e1==10e1 x==108↵?x=2+97; 2e0+7
+        targets  x=77+31; 7e0+1e0+0e0==8e0 7e1+3e1+0e1==10e1 x==108↵?x=2+97; 2e0+7e
 
     `workings`: with `spaces` they are joined by a space and a problem ends with a newline; with `ands` they are joined
     by ` and ` and it ends with `#`. `digits`: see `arithmetic.operands`. Problems are told apart by (A, B).

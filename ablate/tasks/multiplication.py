@@ -24,11 +24,11 @@ from ablate.tasks.splits import ABSENT, ONE_IN
 class Multiplication(PackedTask):
     """Sequences of seq_len + 1 characters: inputs are all but the last, targets all but the first.
 
-    With seq_len=48, max_digits=2, base=4, digits=uniform (↵ is the newline), a target where it counts and a dot where
+    With seq_len=60, max_digits=2, base=4, digits=uniform (↵ is the newline), a target where it counts and a dot where
     it is ignored:
 
-        inputs   ?
-        targets  .
+        inputs   ?x=12*32; 130 32 x==1110↵?x=3*32; 222 x==222↵?x=23*1; 3 2 x=
+        targets  ........ 130 32 x==1110↵........ 222 x==222↵........ 3 2 x==
 
     `digits`: see `arithmetic.operands`. Problems are told apart by (A, B).
 

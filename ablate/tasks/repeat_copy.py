@@ -16,10 +16,10 @@ from ablate.tasks.transduction import Transduction
 class RepeatCopy(Transduction):
     """Sequences of seq_len + 1 tokens: inputs are all but the last, targets all but the first.
 
-    With seq_len=15, shortest=1, symbols=26, a target where it counts and a dot where it is ignored:
+    With seq_len=15, shortest=1, symbols=2, a target where it counts and a dot where it is ignored:
 
-        inputs   ?
-        targets  .
+        inputs   aaaba>aaaba####
+        targets  .....aaaba#....
 
     Raises ValueError naming the key when nothing fits or symbols is not in 2, ..., 20000.
     """

@@ -30,8 +30,8 @@ class Shakespeare:
 
     With seq_len=24 (↵ is the newline):
 
-        inputs   ?
-        targets  ?
+        inputs   ce more on Henry's head:
+        targets  e more on Henry's head:↵
 
     `path` names a UTF-8 text file, relative to where the command is started; null downloads Tiny Shakespeare once
     (1,115,394 characters, 65 different ones). The alphabet is the characters of the text, in order.

@@ -53,7 +53,7 @@ def require_enough(problems: int, remedy: str) -> None:
     """Raise ValueError where so few problems are possible that chance could hold out none."""
     if problems < FEWEST:
         raise ValueError(
-            f"task: only {problems} different problems of this size, at least {FEWEST} are needed to hold some out for "
+            f"only {problems} different problems of this size, at least {FEWEST} are needed to hold some out for "
             f"evaluation; use {remedy}"
         )
 

@@ -24,10 +24,10 @@ from ablate.tasks.splits import ABSENT, ONE_IN, require_enough
 class SubstringByIndex(PackedTask):
     """Sequences of seq_len + 1 characters: inputs are all but the last, targets all but the first.
 
-    With seq_len=48, shortest=4, longest=12, first_index=1, shortest_suffix=2:
+    With seq_len=60, shortest=4, longest=12, first_index=1, shortest_suffix=2:
 
-        inputs   ?
-        targets  s
+        inputs   ?s='jokdbabdze'; s[7:]=='dze'#?s='ghlgzexuvdk'; s[8:]=='vdk'
+        targets  s='jokdbabdze'; s[7:]=='dze'#?s='ghlgzexuvdk'; s[8:]=='vdk'#
 
     Problems are told apart by their strings, so a held-out string is not trained on at any index.
 

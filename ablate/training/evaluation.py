@@ -66,8 +66,8 @@ def check_held_out(task: Task, config: EvaluationConfig) -> None:
     for key in ("sequences", "curve_sequences"):
         if isinstance(task, HeldOut) and getattr(config, key) > task.held_out:
             raise ValueError(
-                f"evaluation.{key}={getattr(config, key)}: the task keeps only about {task.held_out} different problems "
-                f"for evaluation; use evaluation.{key}={task.held_out} or larger problems"
+                f"evaluation.{key}={getattr(config, key)}: the task keeps only about {task.held_out} different "
+                f"problems for evaluation; use evaluation.{key}={task.held_out} or larger problems"
             )
 
 
