@@ -35,8 +35,8 @@ class Addition(PackedTask):
 
     With seq_len=66, max_digits=2, digits=uniform, workings=spaces (↵ is the newline):
 
-        inputs   ?x=77+31; 7e0+1e0+0e0==8e0 7e1+3e1+0e1==10e1 x==108↵?x=2+97; 2e0+7
-        targets  x=77+31; 7e0+1e0+0e0==8e0 7e1+3e1+0e1==10e1 x==108↵?x=2+97; 2e0+7e
+        inputs   ?x=81+85; 1e0+5e0+0e0==6e0 8e1+8e1+0e1==16e1 x==166↵?x=1+45; 1e0+5
+        targets  x=81+85; 1e0+5e0+0e0==6e0 8e1+8e1+0e1==16e1 x==166↵?x=1+45; 1e0+5e
 
     `workings`: with `spaces` they are joined by a space and a problem ends with a newline; with `ands` they are joined
     by ` and ` and it ends with `#`. `digits`: see `arithmetic.operands`. Problems are told apart by (A, B).

@@ -23,8 +23,8 @@ class Copy:
 
     With seq_len=24, offsets=uniform, a target where it counts and a dot where it is ignored:
 
-        inputs   1101011010001>0001110101
-        targets  .............00011101011
+        inputs   1101011010001>0101101000
+        targets  .............01011010001
 
     `offsets` are those that a rotation may have: `uniform` is 0, ..., n - 1; `legacy` leaves the last one out, as the
     reference code does. Problems are told apart by their code, so a held-out code is not trained on at any offset.

@@ -27,8 +27,8 @@ class MQAR:
     With seq_len=24, pairs=3, keys=13, values=13, power=0.01 (keys are a-m, values n-z), a target where it counts and a
     dot where it is ignored:
 
-        inputs   iterhp__erit__hp________
-        targets  ........r.t...p.........
+        inputs   inhwexexhw____________in
+        targets  ......x.w.............n.
 
     Problems are told apart by their set of pairs, whatever its order and the slots.
 

@@ -27,8 +27,8 @@ class Multiplication(PackedTask):
     With seq_len=60, max_digits=2, base=4, digits=uniform (↵ is the newline), a target where it counts and a dot where
     it is ignored:
 
-        inputs   ?x=12*32; 130 32 x==1110↵?x=3*32; 222 x==222↵?x=23*1; 3 2 x=
-        targets  ........ 130 32 x==1110↵........ 222 x==222↵........ 3 2 x==
+        inputs   ?x=33*22; 132 132 x==2112↵?x=1*32; 32 x==32↵?x=20*2; 0 10 x=
+        targets  ........ 132 132 x==2112↵........ 32 x==32↵........ 0 10 x==
 
     `digits`: see `arithmetic.operands`. Problems are told apart by (A, B).
 

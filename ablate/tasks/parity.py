@@ -14,7 +14,7 @@ class Parity(Transduction):
 
     With seq_len=12, shortest=1, a target where it counts and a dot where it is ignored:
 
-        inputs   0001000>1###
+        inputs   0010000>1###
         targets  .......1#...
 
     Half of the counted targets are `#`, which is easy: an accuracy of .75 is what guessing the parity gives.

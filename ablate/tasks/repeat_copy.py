@@ -18,8 +18,8 @@ class RepeatCopy(Transduction):
 
     With seq_len=15, shortest=1, symbols=2, a target where it counts and a dot where it is ignored:
 
-        inputs   aaaba>aaaba####
-        targets  .....aaaba#....
+        inputs   aababb>aababb##
+        targets  ......aababb#..
 
     Raises ValueError naming the key when nothing fits or symbols is not in 2, ..., 20000.
     """

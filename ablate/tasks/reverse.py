@@ -17,8 +17,8 @@ class Reverse(Transduction):
 
     With seq_len=15, shortest=1, symbols=26, a target where it counts and a dot where it is ignored:
 
-        inputs   bhjok>kojhb####
-        targets  .....kojhb#....
+        inputs   hjokd>dkojh####
+        targets  .....dkojh#....
 
     Raises ValueError naming the key when nothing fits or symbols is not in 2, ..., 20000.
     """

@@ -24,7 +24,7 @@ class SelectiveCopy:
 
     With seq_len=24, items=6, symbols=14, a target where it counts and a dot where it is ignored:
 
-        inputs   __j_l__a__lg___h__>jlalg
+        inputs   _j__l__al___g____h>jlalg
         targets  ..................jlalgh
 
     Problems are told apart by their items in order, so held-out items are not trained on at any places.

@@ -21,8 +21,8 @@ class Sort(Transduction):
 
     With seq_len=15, shortest=1, symbols=26, a target where it counts and a dot where it is ignored:
 
-        inputs   bhjok>bhjko####
-        targets  .....bhjko#....
+        inputs   hjokd>dhjko####
+        targets  .....dhjko#....
 
     Raises ValueError naming the key when nothing fits or symbols is not in 2, ..., 20000.
     """

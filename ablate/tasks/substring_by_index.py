@@ -26,8 +26,8 @@ class SubstringByIndex(PackedTask):
 
     With seq_len=60, shortest=4, longest=12, first_index=1, shortest_suffix=2:
 
-        inputs   ?s='jokdbabdze'; s[7:]=='dze'#?s='ghlgzexuvdk'; s[8:]=='vdk'
-        targets  s='jokdbabdze'; s[7:]=='dze'#?s='ghlgzexuvdk'; s[8:]=='vdk'#
+        inputs   ?s='babdzeqtgh'; s[2:]=='bdzeqtgh'#?s='zexuvdkqmrr'; s[7:]==
+        targets  s='babdzeqtgh'; s[2:]=='bdzeqtgh'#?s='zexuvdkqmrr'; s[7:]=='
 
     Problems are told apart by their strings, so a held-out string is not trained on at any index.
 

@@ -1,5 +1,6 @@
 """Characters for tasks whose symbols have no meaning of their own."""
 
+from functools import cache
 from string import ascii_letters, digits
 
 from ablate.tasks.base import require_between
@@ -8,6 +9,7 @@ MOST = 20_000
 _FIRST_IDEOGRAPH = 0x4E00
 
 
+@cache
 def symbols(count: int) -> str:
     """Distinct printable characters: a-z, A-Z, 0-9, then the CJK ideographs in the order of their code points."""
     plain = ascii_letters + digits

@@ -21,8 +21,8 @@ class UniqueCopy(Transduction):
 
     With seq_len=15, shortest=1, symbols=26, a target where it counts and a dot where it is ignored:
 
-        inputs   wzcht>wzcht####
-        targets  .....wzcht#....
+        inputs   xkcht>xkcht####
+        targets  .....xkcht#....
 
     Raises ValueError naming the key when nothing fits or symbols is not in 2, ..., 20000.
     """
@@ -32,11 +32,6 @@ class UniqueCopy(Transduction):
     def __post_init__(self) -> None:
         """Judge the parameters."""
         require_symbols("symbols", self.symbols)
-        if self.longest > self.symbols:
-            raise ValueError(
-                f"task.symbols={self.symbols}: sources of up to {self.longest} different symbols fit in "
-                f"task.seq_len={self.seq_len}; use task.symbols={self.longest} or task.seq_len={2 * self.symbols + 1}"
-            )
         super().__post_init__()
 
     @property
@@ -46,8 +41,8 @@ class UniqueCopy(Transduction):
 
     @property
     def longest(self) -> int:
-        """Source, `>`, as much again and `#`."""
-        return (self.seq_len - 1) // 2
+        """Source, `>`, as much again and `#`; no more than there are symbols."""
+        return min((self.seq_len - 1) // 2, self.symbols)
 
     def propose(self, generator: np.random.Generator, count: int) -> Ints:
         """Draw the first `longest` symbols of a random order of all, [N, longest]."""
