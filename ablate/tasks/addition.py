@@ -16,7 +16,7 @@ from ablate.tasks.arithmetic import Digits, largest_operand, operands
 from ablate.tasks.base import Ints, require_between, require_choice
 from ablate.tasks.grids import numeral_length, numerals, spell
 from ablate.tasks.packed import PackedTask
-from ablate.tasks.splits import ABSENT, ONE_IN
+from ablate.tasks.splits import ABSENT
 
 
 class _Style(NamedTuple):
@@ -68,9 +68,9 @@ class Addition(PackedTask):
         return _STYLES[self.workings].ending
 
     @property
-    def held_out(self) -> int:
-        """About how many pairs (A, B) only evaluation shows."""
-        return (self._largest + 1) ** 2 // ONE_IN
+    def problems(self) -> int:
+        """How many pairs (A, B) there are."""
+        return (self._largest + 1) ** 2
 
     def smallest(self) -> Ints:
         """0 + 0."""

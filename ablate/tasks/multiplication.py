@@ -16,7 +16,7 @@ from ablate.tasks.arithmetic import Digits, largest_operand, operands
 from ablate.tasks.base import Ints, require_between, require_choice
 from ablate.tasks.grids import numeral_length, numerals, spell
 from ablate.tasks.packed import PackedTask
-from ablate.tasks.splits import ABSENT, ONE_IN
+from ablate.tasks.splits import ABSENT
 
 
 @final
@@ -33,7 +33,7 @@ class Multiplication(PackedTask):
     `digits`: see `arithmetic.operands`. Problems are told apart by (A, B).
 
     Raises ValueError naming the key when base is not in 2, ..., 10, max_digits is below 1 or gives products beyond 62
-    bits, or the longest problem does not fit.
+    bits, the longest problem does not fit, or there are too few problems to hold some out.
     """
 
     alphabet = "0123456789x =\n?*;"
@@ -53,9 +53,9 @@ class Multiplication(PackedTask):
         super().__post_init__()
 
     @property
-    def held_out(self) -> int:
-        """About how many pairs (A, B) only evaluation shows."""
-        return (self._largest + 1) ** 2 // ONE_IN
+    def problems(self) -> int:
+        """How many pairs (A, B) there are."""
+        return (self._largest + 1) ** 2
 
     def smallest(self) -> Ints:
         """0 * 0."""

@@ -14,14 +14,14 @@ import numpy as np
 
 from ablate.tasks.base import Batch, Bools, Ints, Split, decode, require_at_least, to_batch, until_stop
 from ablate.tasks.grids import pack, texts
-from ablate.tasks.splits import draw
+from ablate.tasks.splits import ONE_IN, draw, require_enough
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackedTask(ABC):
     """Sequences that start with a problem, are filled with problems, and cut the last one off.
 
-    Raises ValueError when the longest problem does not fit.
+    Raises ValueError when the longest problem does not fit, or there are too few problems to hold some out.
     """
 
     counts_questions: ClassVar[bool]
@@ -33,6 +33,7 @@ class PackedTask(ABC):
         """Judge seq_len; a subclass judges its own parameters first."""
         longest = self._text(self.smallest())[0].shape[1]
         require_at_least("seq_len", self.seq_len, longest - 1, "the longest problem must fit")
+        require_enough(self.problems, "larger problems")
 
     @property
     @abstractmethod
@@ -46,8 +47,8 @@ class PackedTask(ABC):
 
     @property
     @abstractmethod
-    def held_out(self) -> int:
-        """About how many different problems only evaluation shows."""
+    def problems(self) -> int:
+        """How many different problems there are."""
 
     @abstractmethod
     def smallest(self) -> Ints:
@@ -72,6 +73,11 @@ class PackedTask(ABC):
     def identity(self, problems_NP: Ints) -> Ints:
         """What tells problems apart when they are held out."""
         return problems_NP
+
+    @property
+    def held_out(self) -> int:
+        """About how many problems only evaluation shows."""
+        return self.problems // ONE_IN
 
     @property
     def stop(self) -> int:

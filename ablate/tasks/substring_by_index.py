@@ -16,7 +16,7 @@ import numpy as np
 from ablate.tasks.base import Ints, require_at_least
 from ablate.tasks.grids import cut, numeral_length, numerals, spell
 from ablate.tasks.packed import PackedTask
-from ablate.tasks.splits import ABSENT, ONE_IN, require_enough
+from ablate.tasks.splits import ABSENT
 
 
 @final
@@ -50,13 +50,12 @@ class SubstringByIndex(PackedTask):
         smallest = max(1, self.first_index + self.shortest_suffix)
         require_at_least("shortest", self.shortest, smallest, "every string needs an index to ask for")
         require_at_least("longest", self.longest, self.shortest, "task.shortest is not above it")
-        require_enough(self._strings, "a larger task.longest")
         super().__post_init__()
 
     @property
-    def held_out(self) -> int:
-        """About how many strings only evaluation shows."""
-        return self._strings // ONE_IN
+    def problems(self) -> int:
+        """How many strings there are."""
+        return sum(26**length for length in range(self.shortest, self.longest + 1))
 
     def smallest(self) -> Ints:
         """The shortest string with its last index: a larger index adds a digit at most, a smaller one a letter."""
@@ -89,7 +88,3 @@ class SubstringByIndex(PackedTask):
         """Whether it is the suffix, in quotation marks."""
         string, index = question[4:].removesuffix(":]==").split("'; s[")
         return written == f"'{string[int(index) :]}'"
-
-    @property
-    def _strings(self) -> int:
-        return sum(26**length for length in range(self.shortest, self.longest + 1))
