@@ -22,6 +22,7 @@ def spell(alphabet: str, *parts: str | Ints) -> Ints:
 
 def numerals(values_N: Ints, width: int, base: int = 10) -> Ints:
     """Digits of each value, most significant first and without leading zeros; a digit's token id is its value."""
+    assert base ** (width - 1) < 2**63
     digits_ND = values_N[:, None] // base ** np.arange(width - 1, -1, -1) % base
     leading_ND = np.cumsum(digits_ND, axis=1) == 0
     leading_ND[:, -1] = False
