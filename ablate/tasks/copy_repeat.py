@@ -34,6 +34,9 @@ class CopyRepeat:
     `offsets` are those a copy may start from: `uniform` is all of 0, ..., n - substr_len; `legacy` leaves the last one
     out, as the reference code does.
 
+    Nothing is held out, other than in the other tasks: with so many letters, lengths and offsets drawn, no sequence
+    comes twice at any size worth training at, and holding some out would change the draws that results rest on.
+
     Raises ValueError naming the key when substr_len or rnd_len is below 2, or when seq_len is too short for every
     sequence to have a target.
     """
@@ -60,7 +63,7 @@ class CopyRepeat:
 
     def batch(self, generator: np.random.Generator, size: int, split: Split = "train") -> Batch:
         """Draw `size` sequences: inputs and targets, int64 of shape [size, seq_len]."""
-        del split  # what is random has so many values that none is met twice, but at toy sizes
+        del split  # see the class
         width = self.seq_len + 2
         letters_BW = generator.integers(4, size=(size, width))
         starts_BK = self._copy_starts(generator, size)

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from ablate.config.schema import EvaluationConfig
 from ablate.tasks.base import IGNORED, AnyLength, Batch, HeldOut, Scored, Task, decode
-from ablate.training.evaluation import check_held_out, evaluation_set
+from ablate.training.evaluation import check_held_out, evaluation_set, token_losses
 from ablate.training.seeds import numpy_generator
 
 CONFIGS = sorted((Path(__file__).parents[2] / "conf" / "task").glob("*.yaml"))
@@ -77,6 +77,12 @@ def test_a_counted_target_is_the_next_input(task):
     for inputs, targets in both(task, 3, 64):
         following, counted = inputs[:, 1:], targets[:, :-1]
         assert torch.equal(following[counted != IGNORED], counted[counted != IGNORED])
+
+
+def test_d1_an_oracle_of_the_counted_targets_alone_has_loss_zero(task):
+    for _, targets in both(task, 3, 4):
+        confident = 1e4 * torch.nn.functional.one_hot(targets.clamp(min=0), len(task.alphabet)).float()
+        assert token_losses(confident, targets).sum() == 0
 
 
 def test_the_same_stream_gives_the_same_batch_whatever_was_drawn_before(config, task):

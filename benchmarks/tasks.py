@@ -1,0 +1,120 @@
+"""What drawing data costs, task by task, as a share of a training step: `python -m benchmarks.tasks`.
+
+Each task is trained for a few steps at its published size, on one thread of a CPU, by the product's own trainer, which
+draws all batches of so short a run before the first step. So a step's time is taken from the steps after the first,
+which draw nothing and are warm, and the time of drawing is what the trainer records.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import torch
+from rich.box import MARKDOWN
+from rich.console import Console
+from rich.table import Table
+
+from ablate.config.build import build
+from ablate.records import RunFolder
+from ablate.training.trainer import DRAWN_AHEAD, train
+from benchmarks.engines import CPU, config_of
+
+MODEL = ("model.width=128", "model.heads=4", "training.batch_size=16")
+THREE, SIX = (*MODEL, "model.layers=3"), (*MODEL, "model.layers=6")
+ZHOU = ("model.width=256", "model.heads=4", "model.layers=4", "training.batch_size=64", "task.seq_len=101")
+REFERENCE: dict[str, tuple[str, ...]] = {
+    "copy_repeat": (*THREE, "task.seq_len=512", "task.substr_len=16", "task.rnd_len=12"),
+    "copy": (*THREE, "task.seq_len=128"),
+    "addition": (*SIX, "task.seq_len=512", "task.max_digits=7"),
+    "multiplication": (*SIX, "task.seq_len=512", "task.max_digits=8", "task.base=4"),
+    "substring_by_index": (
+        *("model.width=512", "model.heads=8", "model.layers=6"),
+        *("training.batch_size=32", "task.seq_len=641"),
+    ),
+    "shakespeare": (*SIX, "task.seq_len=512"),
+    "mqar": (*THREE, "task.seq_len=512", "task.pairs=64", "task.keys=4096", "task.values=4096"),
+    "selective_copy": (*THREE, "task.seq_len=4096", "task.items=16"),
+    "parity": THREE,
+    "reverse": THREE,
+    "sort": THREE,
+    "unique_copy": ZHOU,
+    "repeat_copy": ZHOU,
+}
+"""The published size of each task, or its own size in the reference model where none is published."""
+
+RUN = (
+    *("training.log_every=1", "training.eval_every=1000000000", "runtime.checkpoint_every=0"),
+    *("evaluation.sequences=1", "evaluation.curve_sequences=1"),
+)
+
+
+class Cost(NamedTuple):
+    """Seconds of one step and of drawing its batch."""
+
+    step: float
+    data: float
+
+    @property
+    def share(self) -> float:
+        """Of drawing in the whole."""
+        return self.data / (self.step + self.data)
+
+
+def measure(overrides: Sequence[str], steps: int) -> Cost:
+    """Train for `steps` (2 to 16) with these overrides."""
+    assert 2 <= steps <= DRAWN_AHEAD
+    torch.set_num_threads(1)
+    config = config_of([*overrides, *RUN, f"training.steps={steps}"])
+    seconds: list[float] = []
+
+    def note(record: Any) -> None:
+        if record["split"] == "train":
+            seconds.append(record["seconds"])
+
+    with tempfile.TemporaryDirectory() as folder:
+        where = RunFolder(Path(folder))
+        parts = build(config, CPU).parts
+        done = train(parts, config, where, device=CPU, source="benchmark", should_stop=lambda: False, on_log=note)
+    between = [after - before for before, after in pairwise(seconds)]
+    return Cost(step=median(between), data=done.data_seconds / steps)
+
+
+def table() -> Table:
+    """The empty table."""
+    found = Table(box=MARKDOWN)
+    for heading in ("task", "positions a step", "step, ms", "drawing, ms", "share"):
+        found.add_column(heading, justify="left" if heading == "task" else "right", no_wrap=True)
+    return found
+
+
+def row(task: str, overrides: Sequence[str], cost: Cost) -> tuple[str, ...]:
+    """The cells of one task."""
+    config = config_of(overrides)
+    positions = f"{config.training.batch_size} x {config.task['seq_len']}"
+    return task, positions, f"{1e3 * cost.step:,.1f}", f"{1e3 * cost.data:.2f}", f"{cost.share:.2%}"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tasks", description=__doc__)
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"of {', '.join(REFERENCE)}; default all")
+    parser.add_argument("--size", choices=["reference", "default"], default="reference")
+    parser.add_argument("--steps", type=int, choices=range(2, DRAWN_AHEAD + 1), default=4, metavar="2-16")
+    parser.add_argument("--text", help="a text file for shakespeare, in place of the one it downloads")
+    given = parser.parse_args(argv)
+    if unknown := set(given.tasks) - set(REFERENCE):
+        parser.error(f"no such task: {', '.join(sorted(unknown))}; choose from {', '.join(REFERENCE)}")
+    found = table()
+    for task in given.tasks or REFERENCE:
+        text = (f"task.path={given.text}",) if task == "shakespeare" and given.text else ()
+        overrides = (f"task={task}", *text, *(REFERENCE[task] if given.size == "reference" else ()))
+        found.add_row(*row(task, overrides, measure(overrides, given.steps)))
+    Console(width=120).print(f"size: {given.size}, {given.steps} steps, one thread", found)
+
+
+if __name__ == "__main__":
+    main()
