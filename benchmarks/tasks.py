@@ -1,8 +1,9 @@
 """What drawing data costs, task by task, as a share of a training step: `python -m benchmarks.tasks`.
 
 Each task is trained for a few steps at its published size, on one thread of a CPU, by the product's own trainer, which
-draws all batches of so short a run before the first step. So a step's time is taken from the steps after the first,
-which draw nothing and are warm, and the time of drawing is what the trainer records.
+draws all batches of so short a run before the first step. So the steps after the first draw nothing; their median is a
+step's time, and the same batches are drawn once more, one after the other, as the trainer does. Seconds are those of
+the processor (`process_time`), so that other work on the machine does not count.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from time import process_time
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +22,8 @@ from rich.table import Table
 
 from ablate.config.build import build
 from ablate.records import RunFolder
+from ablate.tasks.base import Task
+from ablate.training.seeds import numpy_generator
 from ablate.training.trainer import DRAWN_AHEAD, train
 from benchmarks.engines import CPU, config_of
 
@@ -73,14 +77,22 @@ def measure(overrides: Sequence[str], steps: int) -> Cost:
 
     def note(record: Any) -> None:
         if record["split"] == "train":
-            seconds.append(record["seconds"])
+            seconds.append(process_time())
 
     with tempfile.TemporaryDirectory() as folder:
         where = RunFolder(Path(folder))
         parts = build(config, CPU).parts
-        done = train(parts, config, where, device=CPU, source="benchmark", should_stop=lambda: False, on_log=note)
-    between = [after - before for before, after in pairwise(seconds)]
-    return Cost(step=median(between), data=done.data_seconds / steps)
+        train(parts, config, where, device=CPU, source="benchmark", should_stop=lambda: False, on_log=note)
+    step = median(after - before for before, after in pairwise(seconds))
+    return Cost(step=step, data=draw_seconds(parts.task, config.training.batch_size))
+
+
+def draw_seconds(task: Task, size: int) -> float:
+    """Seconds for a batch, generator included, over the batches that are drawn ahead together."""
+    began = process_time()
+    for number in range(DRAWN_AHEAD):
+        task.batch(numpy_generator(0, "data", number), size)
+    return (process_time() - began) / DRAWN_AHEAD
 
 
 def table() -> Table:

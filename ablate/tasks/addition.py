@@ -4,7 +4,7 @@ A problem is `?x=A+B; W x==S` and an ending. W goes digit by digit from the unit
 the carry c so far, it says `{a}e{i}+{b}e{i}+{c}e{i}=={a+b+c}e{i}`. The length of each operand is uniform in 1, ...,
 max_digits. Every character counts, the random ones of the question too.
 
-Shape suffixes: N problems, W columns of text.
+Shape suffixes: N problems, D places, W columns of text.
 """
 
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class Addition(PackedTask):
     def answer(self, problems_NP: Ints) -> Ints:
         """The workings, `x==S` and the ending."""
         sum_NW = numerals(problems_NP.sum(axis=1), numeral_length(2 * self._largest))
-        return spell(self.alphabet, " ", *self._places(problems_NP), " x==", sum_NW, self.ending)
+        return spell(self.alphabet, " ", self._workings(problems_NP), " x==", sum_NW, self.ending)
 
     def judge(self, question: str, written: str) -> bool:
         """Whether the text after the last `x==` is the sum, however right or wrong the workings are."""
@@ -103,15 +103,16 @@ class Addition(PackedTask):
     def _width(self) -> int:
         return numeral_length(self._largest)
 
-    def _places(self, problems_NP: Ints) -> list[Ints]:
-        """The workings, place by place, absent beyond the longer operand's first digit."""
-        places, carry_N1 = [], np.zeros((len(problems_NP), 1), np.int64)
-        larger_N1 = problems_NP.max(axis=1, keepdims=True)
-        for i in range(self._width):
-            a_N1, b_N1 = np.hsplit(problems_NP // 10**i % 10, 2)
-            total_N1 = a_N1 + b_N1 + carry_N1
-            e, joiner, total_NW = f"e{i}", _STYLES[self.workings].joiner if i else "", numerals(total_N1[:, 0], 2)
-            text = (joiner, a_N1, f"{e}+", b_N1, f"{e}+", carry_N1, f"{e}==", total_NW, e)
-            places.append(np.where((larger_N1 >= 10**i) | (i == 0), spell(self.alphabet, *text), ABSENT))
-            carry_N1 = total_N1 // 10
-        return places
+    def _workings(self, problems_NP: Ints) -> Ints:
+        """The workings, [N, W]: all places of all problems are written at once, then those of leading zeros left out."""
+        powers_D = 10 ** np.arange(self._width)
+        a_ND, b_ND = (column_N[:, None] for column_N in problems_NP.T)
+        carries_ND = (a_ND % powers_D + b_ND % powers_D) // powers_D
+        a, b, carry = (x.reshape(-1, 1) for x in (a_ND // powers_D % 10, b_ND // powers_D % 10, carries_ND))
+        place = np.tile(np.arange(self._width), len(problems_NP))[:, None]
+        joiner, total = _STYLES[self.workings].joiner, numerals((a + b + carry)[:, 0], 2)
+        term = ("e", place, "+")
+        text = spell(self.alphabet, joiner, a, *term, b, *term, carry, "e", place, "==", total, "e", place)
+        is_written_ND = (np.maximum(a_ND, b_ND) >= powers_D) | (powers_D == 1)
+        text_NW = np.where(is_written_ND.reshape(-1, 1), text, ABSENT).reshape(len(problems_NP), -1)
+        return text_NW[:, len(joiner) :]

@@ -6,6 +6,7 @@ here draws anything or knows a task.
 Shape suffixes: N problems, W tokens or columns, B sequences, D digits.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from ablate.tasks.splits import ABSENT
 def spell(alphabet: str, *parts: str | Ints) -> Ints:
     """Put columns side by side: text, the same in every row, or token ids, [N, any]; at least one part is ids."""
     rows = next(len(part) for part in parts if not isinstance(part, str))
-    return np.concatenate([_tiled(alphabet, part, rows) if isinstance(part, str) else part for part in parts], axis=1)
+    blocks = (_repeated(alphabet, part, rows) if isinstance(part, str) else part for part in parts)
+    return np.concatenate(tuple(blocks), axis=1)
 
 
 def numerals(values_N: Ints, width: int, base: int = 10) -> Ints:
@@ -68,5 +70,11 @@ def pack(grid_NW: Ints, counted_W: Bools, size: int, length: int) -> Packed:
     return Packed(flat_BN[kept_BN].reshape(size, length), counted_BN[kept_BN].reshape(size, length))
 
 
-def _tiled(alphabet: str, text: str, rows: int) -> Ints:
-    return np.tile(np.array(encode(alphabet, text), np.int64), (rows, 1))
+def _repeated(alphabet: str, text: str, rows: int) -> Ints:
+    tokens_W = _encoded(alphabet, text)
+    return np.broadcast_to(tokens_W, (rows, len(tokens_W)))
+
+
+@lru_cache
+def _encoded(alphabet: str, text: str) -> Ints:
+    return np.array(encode(alphabet, text), np.int64)

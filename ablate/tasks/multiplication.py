@@ -4,7 +4,7 @@ A problem is `?x=A*B; P x==C` and a newline. P holds B times each digit of A, fr
 without the zeros that shifting would append; all numbers are written in base b. The length of each operand is uniform
 in 1, ..., max_digits. What stands after a `;` counts, up to the newline.
 
-Shape suffixes: N problems, W columns of text.
+Shape suffixes: N problems, D digits, W columns of text.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Multiplication(PackedTask):
     def answer(self, problems_NP: Ints) -> Ints:
         """The partial products, `x==C` and the newline."""
         product_NW = numerals(problems_NP.prod(axis=1), numeral_length(self._largest**2, self.base), self.base)
-        return spell(self.alphabet, " ", *self._partial_products(problems_NP), "x==", product_NW, self.ending)
+        return spell(self.alphabet, " ", self._partial_products(problems_NP), "x==", product_NW, self.ending)
 
     def judge(self, question: str, written: str) -> bool:
         """Whether the text after the last `x==` is the product, however right or wrong the partial products are."""
@@ -88,11 +88,12 @@ class Multiplication(PackedTask):
     def _width(self) -> int:
         return numeral_length(self._largest, self.base)
 
-    def _partial_products(self, problems_NP: Ints) -> list[Ints]:
-        """B times each digit of A and a space, absent beyond A's first digit."""
-        products, width = [], numeral_length((self.base - 1) * self._largest, self.base)
-        a_N, b_N = problems_NP.T
-        for i in range(self._width):
-            place_NW = spell(self.alphabet, numerals(a_N // self.base**i % self.base * b_N, width, self.base), " ")
-            products.append(np.where((a_N[:, None] >= self.base**i) | (i == 0), place_NW, ABSENT))
-        return products
+    def _partial_products(self, problems_NP: Ints) -> Ints:
+        """B times each digit of A and a space, [N, W]: all are written at once, then those of leading zeros left out."""
+        powers_D = self.base ** np.arange(self._width)
+        a_ND, b_ND = (column_N[:, None] for column_N in problems_NP.T)
+        products = (a_ND // powers_D % self.base * b_ND).reshape(-1)
+        width = numeral_length((self.base - 1) * self._largest, self.base)
+        text = spell(self.alphabet, numerals(products, width, self.base), " ")
+        is_written_ND = (a_ND >= powers_D) | (powers_D == 1)
+        return np.where(is_written_ND.reshape(-1, 1), text, ABSENT).reshape(len(problems_NP), -1)
