@@ -104,7 +104,7 @@ class Addition(PackedTask):
         return numeral_length(self._largest)
 
     def _workings(self, problems_NP: Ints) -> Ints:
-        """The workings, [N, W]: all places of all problems are written at once, then those of leading zeros left out."""
+        """The workings, [N, W]: those of all places are written at once, then those of leading zeros left out."""
         powers_D = 10 ** np.arange(self._width)
         a_ND, b_ND = (column_N[:, None] for column_N in problems_NP.T)
         carries_ND = (a_ND % powers_D + b_ND % powers_D) // powers_D

@@ -89,7 +89,7 @@ class Multiplication(PackedTask):
         return numeral_length(self._largest, self.base)
 
     def _partial_products(self, problems_NP: Ints) -> Ints:
-        """B times each digit of A and a space, [N, W]: all are written at once, then those of leading zeros left out."""
+        """B times each digit of A and a space, [N, W]: those of leading zeros are left out."""
         powers_D = self.base ** np.arange(self._width)
         a_ND, b_ND = (column_N[:, None] for column_N in problems_NP.T)
         products = (a_ND // powers_D % self.base * b_ND).reshape(-1)
