@@ -9,18 +9,21 @@ Shape suffixes: N characters of a part, B sequences, W tokens (one more than pos
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
+import numpy.typing as npt
 
-from ablate.tasks.base import Batch, Ints, Split, to_batch
+from ablate.tasks.base import Batch, Split, to_batch
 from ablate.tasks.corpus import TINY_SHAKESPEARE, cached, read_text
 
 
 class _Text(NamedTuple):
+    """The characters of a text, and the tokens of its parts in the smallest type that holds them."""
+
     alphabet: str
-    train_N: Ints
-    eval_N: Ints
+    train_N: npt.NDArray[np.unsignedinteger[Any]]
+    eval_N: npt.NDArray[np.unsignedinteger[Any]]
 
 
 @final
@@ -71,7 +74,7 @@ class Shakespeare:
         """Draw `size` windows: inputs and targets, int64 of shape [size, seq_len]."""
         text_N = self._text.eval_N if split == "eval" else self._text.train_N
         starts_B1 = generator.integers(len(text_N) - self.seq_len, size=(size, 1))
-        tokens_BW = text_N[starts_B1 + np.arange(self.seq_len + 1)]
+        tokens_BW = text_N[starts_B1 + np.arange(self.seq_len + 1)].astype(np.int64)
         return to_batch(tokens_BW, np.ones(tokens_BW.shape, np.bool_))
 
     @cached_property
@@ -84,10 +87,10 @@ class Shakespeare:
 def _read(path: Path, changed: int) -> _Text:
     """The text as it was at that time; kept, for each cell of a sweep builds the task."""
     del changed
-    points_N = np.frombuffer(read_text(path).encode("utf-32-le"), np.uint32)
-    used = np.flatnonzero(np.bincount(points_N))
-    ids = np.zeros(used[-1] + 1, np.int64)
-    ids[used] = np.arange(len(used))
-    held_out = len(points_N) // 10
-    tokens_N = ids[points_N]
-    return _Text("".join(map(chr, used)), tokens_N[: len(tokens_N) - held_out], tokens_N[len(tokens_N) - held_out :])
+    text = read_text(path)
+    alphabet = "".join(sorted(set(text)))
+    ids = np.zeros(ord(alphabet[-1]) + 1, np.min_scalar_type(len(alphabet)))
+    ids[[ord(character) for character in alphabet]] = np.arange(len(alphabet))
+    tokens_N = ids[np.frombuffer(text.encode("utf-32-le"), np.uint32)]
+    border = len(text) - len(text) // 10
+    return _Text(alphabet, tokens_N[:border], tokens_N[border:])
