@@ -51,6 +51,13 @@ class Task(Protocol):
         """Draw `size` sequences. The same generator state gives the same batch; no other randomness is used."""
         ...
 
+    def with_length(self, seq_len: int) -> "Task":
+        """The same task, alphabet included, at another length; ValueError where none of that length is possible.
+
+        Where the length of a problem is drawn and `seq_len` is larger, all problems are longer than any of this task.
+        """
+        ...
+
 
 @runtime_checkable
 class HeldOut(Protocol):
@@ -59,18 +66,6 @@ class HeldOut(Protocol):
     @property
     def held_out(self) -> int:
         """How many different problems only "eval" shows: a tenth of all, give or take chance."""
-        ...
-
-
-@runtime_checkable
-class AnyLength(Protocol):
-    """A task that can be evaluated at other lengths than it is trained at."""
-
-    def with_length(self, seq_len: int) -> Task:
-        """The same task, alphabet included, with sequences of `seq_len`; ValueError where that is too short.
-
-        Where the length of a problem is drawn and `seq_len` is larger, all problems are longer than any of this task.
-        """
         ...
 
 

@@ -7,9 +7,9 @@ import pytest
 from benchmarks import tasks
 
 
-def test_every_task_has_a_reference_size():
+def test_reference_sizes_are_of_tasks_that_exist():
     conf = Path(__file__).parents[2] / "conf" / "task"
-    assert set(tasks.REFERENCE) == {file.stem for file in conf.glob("*.yaml")}
+    assert set(tasks.REFERENCE) < {file.stem for file in conf.glob("*.yaml")}
 
 
 def test_the_share_is_that_of_drawing_in_the_whole():
@@ -29,4 +29,4 @@ def test_a_task_is_trained_and_its_batches_are_drawn(capsys):
 def test_an_unknown_task_is_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
         tasks.main(["copi"])
-    assert "no such task: copi; choose from copy_repeat" in capsys.readouterr().err
+    assert "no such task: copi; choose from addition, copy, copy_repeat" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
 from ablate.config.schema import EvaluationConfig
-from ablate.tasks.base import IGNORED, AnyLength, Batch, HeldOut, Scored, Task, decode
+from ablate.tasks.base import IGNORED, Batch, HeldOut, Scored, Task, decode
 from ablate.training.evaluation import check_held_out, evaluation_set, token_losses
 from ablate.training.seeds import numpy_generator
 
@@ -148,7 +148,6 @@ def test_the_docstring_shows_a_sequence_as_it_is_drawn(config):
 
 
 def test_at_another_length_it_is_the_same_task(task):
-    assert isinstance(task, AnyLength)
     for seq_len in (task.seq_len, 2 * task.seq_len + 1, 4 * task.seq_len):
         other = task.with_length(seq_len)
         assert other.seq_len == seq_len
