@@ -48,6 +48,14 @@ def tiny() -> list[str]:
     return list(TINY)
 
 
+@pytest.fixture(scope="session")
+def text_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text without repeats for tasks that read one (`task.path`): tests do without the network."""
+    path = tmp_path_factory.mktemp("text") / "numbers.txt"
+    path.write_text(" ".join(map(str, range(10_000))), encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in an empty folder; the checkout stays importable for worker processes."""

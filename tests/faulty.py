@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from ablate.tasks.base import Batch
+from ablate.tasks.base import Batch, Split
 
 
 class Faulty:
@@ -23,7 +23,7 @@ class Faulty:
     def seq_len(self) -> int:
         return self._seq_len
 
-    def batch(self, generator: np.random.Generator, size: int) -> Batch:
+    def batch(self, generator: np.random.Generator, size: int, split: Split = "train") -> Batch:
         self.drawn += 1
         if self.drawn == self.at:
             self._fail()

@@ -18,6 +18,7 @@ from ablate.config import build, question
 from ablate.config.errors import ConfigError
 from ablate.config.schema import RunConfig
 from ablate.config.signature import check_node
+from ablate.training.evaluation import check_held_out
 
 LEAVES = ("model", "task", "optimizer", "schedule")
 AT_LEAST_ONE = (
@@ -83,6 +84,7 @@ def _check_least(config: RunConfig, key: str, least: int) -> None:
 
 def _trial(config: RunConfig) -> None:
     task = _judge("task", config.task, lambda: build.trial_task(config.task))
+    _judge("task", config.task, lambda: check_held_out(task, config.evaluation))
     _judge("model", config.model, lambda: build.trial_model(config.model, len(task.alphabet)))
     optimizer = _judge("optimizer", config.optimizer, lambda: build.trial_optimizer(config.optimizer))
     _judge("schedule", config.schedule, lambda: build.trial_schedule(config.schedule, optimizer))

@@ -17,11 +17,8 @@ from typing import Literal, final
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from ablate.tasks.base import IGNORED, Batch
-
-Ints = npt.NDArray[np.int64]
+from ablate.tasks.base import IGNORED, Batch, Ints, Split, require_at_least, require_choice, to_tensor
 
 
 @final
@@ -37,6 +34,9 @@ class CopyRepeat:
     `offsets` are those a copy may start from: `uniform` is all of 0, ..., n - substr_len; `legacy` leaves the last one
     out, as the reference code does.
 
+    Nothing is held out, other than in the other tasks: with so many letters, lengths and offsets drawn, no sequence
+    comes twice at any size worth training at, and holding some out would change the draws that results rest on.
+
     Raises ValueError naming the key when substr_len or rnd_len is below 2, or when seq_len is too short for every
     sequence to have a target.
     """
@@ -46,20 +46,24 @@ class CopyRepeat:
     def __init__(
         self, *, seq_len: int, substr_len: int, rnd_len: int, offsets: Literal["uniform", "legacy"] = "uniform"
     ) -> None:
-        _require_at_least("substr_len", substr_len, 2, "a copy's first letter is no target")
-        _require_at_least("rnd_len", rnd_len, 2, "1 to rnd_len - 1 random letters stand before each copy")
+        require_at_least("substr_len", substr_len, 2, "a copy's first letter is no target")
+        require_at_least("rnd_len", rnd_len, 2, "1 to rnd_len - 1 random letters stand before each copy")
         smallest = substr_len + rnd_len + 1
-        _require_at_least("seq_len", seq_len, smallest, "else a sequence can end before its first target")
-        if offsets not in ("uniform", "legacy"):
-            raise ValueError(f"task.offsets={offsets}: must be uniform or legacy")
+        require_at_least("seq_len", seq_len, smallest, "else a sequence can end before its first target")
+        require_choice("offsets", offsets, ("uniform", "legacy"))
         self.seq_len = seq_len
         self.substr_len = substr_len
         self.rnd_len = rnd_len
         self.offsets = offsets
         self._copies = -(-(seq_len + 1 - substr_len) // (substr_len + 2))
 
-    def batch(self, generator: np.random.Generator, size: int) -> Batch:
+    def with_length(self, seq_len: int) -> "CopyRepeat":
+        """The same task with more or fewer copies in a sequence."""
+        return CopyRepeat(seq_len=seq_len, substr_len=self.substr_len, rnd_len=self.rnd_len, offsets=self.offsets)
+
+    def batch(self, generator: np.random.Generator, size: int, split: Split = "train") -> Batch:
         """Draw `size` sequences: inputs and targets, int64 of shape [size, seq_len]."""
+        del split  # see the class
         width = self.seq_len + 2
         letters_BW = generator.integers(4, size=(size, width))
         starts_BK = self._copy_starts(generator, size)
@@ -71,7 +75,7 @@ class CopyRepeat:
         tokens_BW = letters_BW.take(origins_BW.take(places_BW))
         tokens_BW[is_separator_BW] = self.alphabet.index(">")
         targets_BW = np.where(is_target_BW, tokens_BW, IGNORED)
-        return Batch(_tensor(tokens_BW[:, :-2]), _tensor(targets_BW[:, 1:-1]))
+        return Batch(to_tensor(tokens_BW[:, :-2]), to_tensor(targets_BW[:, 1:-1]))
 
     def _copy_starts(self, generator: np.random.Generator, size: int) -> Ints:
         """Where each copy starts, counted in letters."""
@@ -108,12 +112,3 @@ def _mark(columns_BKL: Ints, width: int) -> npt.NDArray[np.bool_]:
     flat = np.minimum(columns_BKL, width - 1) + _row_offsets(*marked_BW.shape)[:, :, None]
     marked_BW.put(flat, True)
     return marked_BW
-
-
-def _tensor(tokens: Ints) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(tokens))
-
-
-def _require_at_least(key: str, value: int, smallest: int, reason: str) -> None:
-    if value < smallest:
-        raise ValueError(f"task.{key}={value}: must be at least {smallest} ({reason}); use task.{key}={smallest}")

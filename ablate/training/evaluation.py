@@ -24,7 +24,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ablate.config.schema import EvaluationConfig, Precision
-from ablate.tasks.base import IGNORED, Batch, Task
+from ablate.tasks.base import IGNORED, Batch, HeldOut, Task
 from ablate.training.seeds import numpy_generator
 
 _CHUNK = 256
@@ -48,15 +48,27 @@ class Evaluation(NamedTuple):
 def evaluation_set(task: Task, config: EvaluationConfig, device: torch.device) -> Batch:
     """The fixed set, drawn from `evaluation.seed` alone; inputs and targets of shape [N, T] on `device`.
 
-    Raises ValueError when no target of it counts.
+    Raises ValueError when no target of it counts, or there are fewer problems to evaluate on than sequences.
     """
+    check_held_out(task, config)
     size = max(config.sequences, config.curve_sequences)
-    chunks = [task.batch(numpy_generator(config.seed, "evaluation", i), _CHUNK) for i in range(-(-size // _CHUNK))]
+    streams = [numpy_generator(config.seed, "evaluation", i) for i in range(-(-size // _CHUNK))]
+    chunks = [task.batch(stream, _CHUNK, "eval") for stream in streams]
     inputs_NT, targets_NT = (torch.cat(tensors)[:size].to(device) for tensors in zip(*chunks, strict=True))
     for key in ("sequences", "curve_sequences"):
         if not bool((targets_NT[: getattr(config, key)] != IGNORED).any()):
             raise ValueError(f"evaluation.{key}={getattr(config, key)}: no target of these sequences counts; use more")
     return Batch(inputs_NT, targets_NT)
+
+
+def check_held_out(task: Task, config: EvaluationConfig) -> None:
+    """Raise ValueError when evaluation asks for more sequences than the task has problems that training never sees."""
+    for key in ("sequences", "curve_sequences"):
+        if isinstance(task, HeldOut) and getattr(config, key) > task.held_out:
+            raise ValueError(
+                f"evaluation.{key}={getattr(config, key)}: the task keeps only about {task.held_out} different "
+                f"problems for evaluation; use evaluation.{key}={task.held_out} or larger problems"
+            )
 
 
 def evaluate(model: nn.Module, data: Batch, *, batch_size: int, precision: Precision = Precision.float32) -> Evaluation:

@@ -162,7 +162,8 @@ class _Run:
         return self.ahead.popleft()
 
     def draw(self, step: int) -> tuple[Batch, int]:
-        batch = self.parts.task.batch(numpy_generator(self.seed_data, "data", step), self.config.training.batch_size)
+        generator = numpy_generator(self.seed_data, "data", step)
+        batch = self.parts.task.batch(generator, self.config.training.batch_size, "train")
         return batch, int((batch.targets_BT != IGNORED).sum())
 
     def clip_gradients(self) -> torch.Tensor:

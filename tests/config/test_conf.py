@@ -16,8 +16,10 @@ OPTIONS = [f"{group}={file.stem}" for group in GROUPS for file in sorted((config
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_every_option_composes_and_passes_the_checks(option):
+def test_every_option_composes_and_passes_the_checks(option, text_file):
     config = compose_cell([option])
+    if "path" in config.task:
+        config.task.path = str(text_file)
     assert preflight.check(to_run_config(config)) == []
 
 

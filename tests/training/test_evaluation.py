@@ -92,12 +92,40 @@ def test_sequences_without_targets_have_no_weight():
     assert math.isfinite(mixed.loss_se)
 
 
+class Parted:
+    """copy_repeat that keeps 40 problems back, and notes what it is asked for."""
+
+    alphabet, seq_len, held_out = TASK.alphabet, TASK.seq_len, 40
+
+    def __init__(self):
+        self.splits = []
+
+    def batch(self, generator, size, split="train"):
+        self.splits.append(split)
+        return TASK.batch(generator, size, split)
+
+
+def test_the_set_is_drawn_from_the_problems_held_out_for_it():
+    task = Parted()
+    evaluation_set(task, EvaluationConfig(sequences=40, curve_sequences=40), CPU)
+    assert set(task.splits) == {"eval"}
+
+
+@pytest.mark.parametrize("key", ["sequences", "curve_sequences"])
+def test_d5_a_set_larger_than_the_problems_held_out_is_refused(key):
+    asked = EvaluationConfig(**{"sequences": 40, "curve_sequences": 40, key: 41})
+    with pytest.raises(
+        ValueError, match=rf"evaluation\.{key}=41: .*about 40 different problems .*use evaluation\.{key}=40"
+    ):
+        evaluation_set(Parted(), asked, CPU)
+
+
 def test_a_set_without_any_target_is_refused():
     class Silent:
         alphabet, seq_len = TASK.alphabet, TASK.seq_len
 
-        def batch(self, generator, size):
-            batch = TASK.batch(generator, size)
+        def batch(self, generator, size, split="train"):
+            batch = TASK.batch(generator, size, split)
             return Batch(batch.inputs_BT, torch.full_like(batch.targets_BT, IGNORED))
 
     with pytest.raises(ValueError, match=r"evaluation\.sequences=5: no target of these sequences counts"):

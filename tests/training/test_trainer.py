@@ -23,9 +23,11 @@ class SometimesEmpty:
     def __init__(self):
         self.drawn = 0
         self.seen = []
+        self.splits = []
 
-    def batch(self, generator, size):
-        inputs, targets = TASK.batch(generator, size)
+    def batch(self, generator, size, split="train"):
+        self.splits.append(split)
+        inputs, targets = TASK.batch(generator, size, split)
         self.drawn += 1
         self.seen.append(inputs)
         keep = 0 if self.drawn % 3 == 0 else self.drawn % TASK.seq_len + 7
@@ -115,6 +117,12 @@ def test_no_batch_comes_twice_in_a_run(tmp_path):
     rows = [tuple(row) for row in torch.cat(task.seen[1:]).tolist()]
     assert len(rows) == 23 * 4
     assert len(set(rows)) == len(rows)
+
+
+def test_problems_held_out_for_evaluation_are_never_trained_on(tmp_path):
+    task = SometimesEmpty()
+    run(tmp_path, parts=parts_of(task=task))
+    assert task.splits == ["eval"] + ["train"] * 23
 
 
 def test_evaluating_logging_and_saving_more_often_changes_nothing_that_is_trained(tmp_path):
