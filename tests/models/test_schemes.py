@@ -73,8 +73,8 @@ def test_changing_a_key_leaves_earlier_outputs_unchanged(scheme, changed):
 
 
 def test_gradients_are_finite_and_reach_every_input_and_parameter(scheme):
-    inputs = [x.requires_grad_() for x in qkv()]
-    scheme(*inputs).square().sum().backward()
+    inputs = [x.requires_grad_() for x in (*qkv(), torch.randn(B, T, H * D))]
+    (scheme(*inputs[:3]).square().sum() + scheme.embed(inputs[3]).square().sum()).backward()
     gradients = [x.grad for x in (*inputs, *scheme.parameters())]
     assert all(gradient is not None and torch.isfinite(gradient).all() for gradient in gradients)
     assert all((x.grad != 0).any() for x in inputs)
