@@ -13,7 +13,7 @@ ONE_RUN = [
     (["hydra.swep.dir=x"], r"hydra\.swep\.dir: no such key; did you mean hydra\.sweep\.dir"),
     (["sede=1"], r"sede=1: no such key; did you mean seed"),
     (["model/atention=rope"], r"model/atention=rope: no such group; did you mean model/attention"),
-    (["attention=ropre"], r"attention=ropre: no such option; did you mean rope or roper.*options: none, rope, "),
+    (["attention=ropre"], r"attention=ropre: no such option; did you mean rope or roper.*options: .*none, .*rope, "),
     (["model/attention=ropre"], r"attention=ropre: no such option; did you mean rope"),
     (["rope_percentage=1.5"], r"rope_percentage=1\.5: must lie between 0 and 1"),
     (["attention=none", "rope_percentage=1.5"], r"rope_percentage=1\.5: must lie between 0 and 1"),

@@ -11,7 +11,12 @@ import pytest
 from ablate.config.register import config_dir
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks" / "README.md", ROOT / "multirun" / "README.md"]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "multirun" / "README.md",
+]
 LINES = [(document.name, line.strip()) for document in DOCUMENTS for line in document.read_text().splitlines()]
 
 

@@ -41,6 +41,10 @@ def test_the_yaml_is_packaged_into_the_model(name):
     assert comment.startswith("# ")
 
 
+def test_the_scheme_has_a_row_in_the_table_of_schemes(name):
+    assert f"\n| `{name}` |" in (scheme_configs.FOLDER.parents[1] / "docs" / "schemes.md").read_text()
+
+
 def test_a_scheme_is_final_and_inherits_from_scheme_alone(name):
     cls = scheme_configs.factory(name).func
     assert cls.__bases__ == (Scheme,)

@@ -151,7 +151,9 @@ def test_sampling_draws_by_the_tempered_softmax():
 
 @given(st.lists(st.floats(-30, 30), min_size=1, max_size=8), st.integers(1, 10), st.floats(0, 1, exclude_max=True))
 def test_top_k_draws_among_the_k_likeliest(scores, top_k, number):
-    token = Sampling(top_k=top_k).choose(torch.tensor([scores]), torch.tensor([number], dtype=torch.float64))
+    token = Sampling(top_k=top_k).choose(
+        torch.tensor([scores], dtype=torch.float64), torch.tensor([number], dtype=torch.float64)
+    )
     rank = sum(score > scores[token] for score in scores)
     assert rank < top_k
 
