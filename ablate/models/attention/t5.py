@@ -5,7 +5,6 @@ from typing import final
 
 import torch
 from torch import nn
-from torch.nn.functional import embedding
 
 from ablate.models.base import Scheme
 from ablate.models.causal import biased_causal_attention, distances
@@ -44,9 +43,10 @@ class T5(Scheme):
         self, q_BHTD: torch.Tensor, k_BHSD: torch.Tensor, v_BHSD: torch.Tensor, *, start: int = 0, dropout: float = 0.0
     ) -> torch.Tensor:
         """Causal attention, wherever the positions start; returns o_BHTD in the dtype of v."""
-        buckets_S = self._bucket(torch.arange(k_BHSD.shape[-2], device=q_BHTD.device))
-        bias_TSH = embedding(buckets_S[distances(q_BHTD, k_BHSD)], self.bias)
-        return biased_causal_attention(q_BHTD, k_BHSD, v_BHSD, bias_TSH.permute(2, 0, 1), dropout=dropout)
+        # By distance first and by pair then: S rows of the table to add gradients to, not T·S.
+        by_distance_SH = self.bias[self._bucket(torch.arange(k_BHSD.shape[-2], device=q_BHTD.device))]
+        bias_HTS = by_distance_SH.T[:, distances(q_BHTD, k_BHSD)]
+        return biased_causal_attention(q_BHTD, k_BHSD, v_BHSD, bias_HTS, dropout=dropout)
 
     def _bucket(self, distance_S: torch.Tensor) -> torch.Tensor:
         """The bucket of each distance, int64."""
