@@ -39,7 +39,7 @@ class Timing(NamedTuple):
 
 def model_of(scheme: str, tokens: int, size: Sequence[str] = SIZE) -> nn.Module:
     """A model of that size with room for the tokens and their prompt."""
-    config = config_of((*size, f"attention={scheme}", f"task.seq_len={tokens + 1}"))
+    config = config_of((*size, f"attention={scheme}", f"task.seq_len={max(64, tokens + 1)}"))
     return build(config, CPU).parts.model
 
 
