@@ -129,6 +129,17 @@ def test_xpos_matches_loops(percentage, width):
     check(scheme, lambda head, m, i: 0.0, score)
 
 
+@pytest.mark.parametrize("percentage", [0.25, 0.5, 0.75])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_features_that_xpos_does_not_rotate_pass_bit_for_bit(batch, percentage):
+    scheme, width = scheme_configs.factory("xpos", rope_percentage=percentage)(16, 2), int(8 * percentage)
+    k, v = torch.randn(2, batch, 2, 5, 8)
+    stored = scheme.store(k, v, start=7)
+    assert torch.equal(stored.keys[..., width:], k[..., width:])
+    assert not torch.isclose(stored.keys[..., :width], k[..., :width]).any(-1).all()
+    assert stored.values is v
+
+
 def test_xpos_stays_finite_at_ten_thousand_positions():
     q, k, v = (x.float() for x in qkv())
     out = scheme_configs.factory("xpos")(HEADS * HEAD_WIDTH, HEADS)(q, k, v, start=10_000)
@@ -159,6 +170,14 @@ def test_sinusoidal_adds_the_vectors_of_the_paper(width, start):
     x = torch.randn(2, 5, width, dtype=torch.float64)
     expected = torch.tensor([sinusoid(start + t, width) for t in range(5)], dtype=torch.float64)
     assert torch.allclose(scheme.embed(x, start=start) - x, expected.expand(2, -1, -1), atol=1e-6)
+
+
+def test_neighbouring_positions_differ_in_bfloat16_up_to_position_4096():
+    zeros = torch.zeros(1, 4097, 32, dtype=torch.bfloat16)
+    added = scheme_configs.factory("sinusoidal")(32, 1).embed(zeros)[0]
+    exact = torch.tensor([sinusoid(t, 32) for t in range(4097)], dtype=torch.float64)
+    assert (added.double() - exact).abs().max() <= 2**-9 + 1e-6
+    assert (added[1:] != added[:-1]).any(-1).all()
 
 
 def test_learned_adds_the_row_of_each_position():
