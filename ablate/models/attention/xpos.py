@@ -42,8 +42,9 @@ class XPos(Scheme):
                 raise ValueError(f"model.attention.{name}={value}: must be a positive number")
         super().__init__()
         self.score_rotation = Rotation(width, heads, rope_percentage, frequencies, base, name="rope_percentage")
-        self._gamma = gamma
-        self._scale_base = scale_base
+        rotated = self.score_rotation.width
+        pairs = [math.log((2 * j / rotated + gamma) / (1 + gamma)) / scale_base for j in range(rotated // 2)]
+        self._rates = [*pairs, *pairs, *[0.0] * (width // heads - rotated)]
 
     def store(self, k_BHTD: torch.Tensor, v_BHTD: torch.Tensor, *, start: int = 0) -> KeysValues:
         """Rotated keys, scaled down, and values as they are."""
@@ -59,15 +60,10 @@ class XPos(Scheme):
 
     def _scaled(self, x_BHTD: torch.Tensor, first: int, direction: int) -> torch.Tensor:
         """x_t ζ^(±t/u) at positions t = first, first + 1, ..."""
-        width = self.score_rotation.width
-        if width == 0:
-            return x_BHTD
-        pairs = torch.arange(0, width, 2, dtype=torch.float64, device=x_BHTD.device) / width
-        positions_T = torch.arange(first, first + x_BHTD.shape[2], dtype=torch.float64, device=x_BHTD.device)
-        powers_T1 = direction * positions_T[:, None] / self._scale_base
-        scale_TP = ((pairs + self._gamma) / (1 + self._gamma)) ** powers_T1
-        rest_TD = scale_TP.new_ones(len(scale_TP), x_BHTD.shape[-1] - width)
-        return x_BHTD * torch.cat((scale_TP, scale_TP, rest_TD), -1).to(x_BHTD.dtype)
+        end = first + x_BHTD.shape[2]
+        positions_T = torch.arange(first, end, dtype=torch.float64, device=x_BHTD.device)
+        rates_D = torch.tensor(self._rates, dtype=torch.float64, device=x_BHTD.device)
+        return x_BHTD * torch.exp(direction * positions_T[:, None] * rates_D).to(x_BHTD.dtype)
 
     def effective(self) -> Mapping[str, int | float | str]:
         """The number of features of a query or key that are rotated."""
