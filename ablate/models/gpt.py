@@ -16,7 +16,17 @@ from torch import nn
 from ablate.models.base import Scheme, SchemeFactory
 from ablate.models.cache import Cache, LayerCache
 from ablate.models.initialisation import GeneratorFor, Init, check_init, initialise
-from ablate.models.layers import Attention, Block, Norm, check_dropout, check_heads, check_sizes, schemes
+from ablate.models.layers import (
+    Attention,
+    Block,
+    Mask,
+    Norm,
+    check_choice,
+    check_dropout,
+    check_heads,
+    check_sizes,
+    schemes,
+)
 
 
 @final
@@ -27,8 +37,8 @@ class GPT(nn.Module):
     embedding, the attention weights and what every layer adds, and draws from torch's own generator; `tied` shares the
     matrix of the token embedding with the output layer; with `share_layers` every layer is the first one again, all
     with one set of weights. `norm` says where the layer norms stand (`ablate.models.layers.Block`); with `pre` one more
-    comes before the output layer. `init` is the rule by which matrices start. Raises ValueError when the sizes do not
-    fit together.
+    comes before the output layer. `init` is the rule by which matrices start. With the `dropout_mask` `fixed` the same
+    attention weights are dropped at every step and in every layer. Raises ValueError when sizes do not fit together.
     """
 
     def __init__(
@@ -46,19 +56,20 @@ class GPT(nn.Module):
         share_layers: bool = False,
         norm: Norm = "pre",
         init: Init = "xavier",
+        dropout_mask: Mask = "fresh",
     ) -> None:
         check_sizes(width=width, layers=layers, heads=heads, feed_forward=feed_forward)
         check_heads(width, heads)
         check_dropout(dropout)
         check_init(init)
-        if norm not in ("pre", "post"):
-            raise ValueError(f"model.norm={norm}: must be pre or post")
+        check_choice("norm", norm, Norm)
+        check_choice("dropout_mask", dropout_mask, Mask)
         super().__init__()
         self.init: Init = init
         self.embedding = nn.Embedding(vocabulary, width)
         self.dropout = nn.Dropout(dropout)
         blocks = [
-            Block(width, feed_forward * width, dropout, Attention(width, heads, dropout, scheme), norm)
+            Block(width, feed_forward * width, dropout, Attention(width, heads, dropout, scheme, dropout_mask), norm)
             for scheme in schemes(attention, width, heads, 1 if share_layers else layers)
         ]
         self.blocks = nn.ModuleList(blocks * layers if share_layers else blocks)

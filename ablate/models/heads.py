@@ -12,7 +12,7 @@ from torch import nn
 from ablate.models.base import Scheme, SchemeFactory
 from ablate.models.cache import Cache, LayerCache
 from ablate.models.initialisation import GeneratorFor, Init, check_init, initialise
-from ablate.models.layers import Heads, check_dropout, check_heads, check_sizes, schemes
+from ablate.models.layers import Heads, check_dropout, check_heads, check_sizes
 
 
 @final
@@ -33,7 +33,7 @@ class AttentionHeads(nn.Module):
         super().__init__()
         self.init: Init = init
         self.embedding = nn.Embedding(vocabulary, width)
-        self.attention = Heads(width, heads, dropout, *schemes(attention, width, heads, 1))
+        self.attention = Heads(width, heads, dropout, attention(width, heads))
         self.head = nn.Linear(width, vocabulary)
 
     @property

@@ -3,7 +3,9 @@
 Shape suffixes: B sequences, T positions, C model width, H heads, D head width.
 """
 
-from typing import Literal
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
@@ -12,6 +14,7 @@ from ablate.models.base import Scheme, SchemeFactory
 from ablate.models.cache import LayerCache
 
 Norm = Literal["pre", "post"]
+Mask = Literal["fresh", "fixed"]
 
 
 class Projection(nn.Linear):
@@ -19,12 +22,16 @@ class Projection(nn.Linear):
 
 
 class Heads(nn.Module):
-    """Multi-head causal self-attention up to the heads' outputs, side by side; one projection gives q, k and v."""
+    """Multi-head causal self-attention up to the heads' outputs, side by side; one projection gives q, k and v.
 
-    def __init__(self, width: int, heads: int, dropout: float, scheme: Scheme) -> None:
+    With the mask `fixed` dropout drops the same attention weights at every step and in every layer.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float, scheme: Scheme, mask: Mask = "fresh") -> None:
         super().__init__()
         self.heads = heads
         self.dropout = dropout
+        self.fixed_mask = mask == "fixed"
         self.qkv = Projection(width, 3 * width)
         self.scheme = scheme
 
@@ -33,11 +40,15 @@ class Heads(nn.Module):
         q_BHTD, k_BHTD, v_BHTD = (self._split(y_BTC) for y_BTC in self.qkv(x_BTC).chunk(3, -1))
         dropout = self.dropout if self.training else 0.0
         if cache is None:
-            o_BHTD: torch.Tensor = self.scheme(q_BHTD, k_BHTD, v_BHTD, dropout=dropout)
+            with self._draws(x_BTC.device):
+                o_BHTD: torch.Tensor = self.scheme(q_BHTD, k_BHTD, v_BHTD, dropout=dropout)
         else:
             keys, values = cache.extend(self.scheme.store(k_BHTD, v_BHTD, start=cache.length))
             o_BHTD = self.scheme.attend(q_BHTD, keys, values, dropout=dropout)
         return o_BHTD.transpose(1, 2).flatten(2)
+
+    def _draws(self, device: torch.device) -> AbstractContextManager[None]:
+        return _same_draws(device) if self.fixed_mask and self.dropout and self.training else nullcontext()
 
     def _split(self, y_BTC: torch.Tensor) -> torch.Tensor:
         return y_BTC.view(*y_BTC.shape[:2], self.heads, -1).transpose(1, 2)
@@ -46,8 +57,8 @@ class Heads(nn.Module):
 class Attention(Heads):
     """Multi-head causal self-attention with an output projection."""
 
-    def __init__(self, width: int, heads: int, dropout: float, scheme: Scheme) -> None:
-        super().__init__(width, heads, dropout, scheme)
+    def __init__(self, width: int, heads: int, dropout: float, scheme: Scheme, mask: Mask = "fresh") -> None:
+        super().__init__(width, heads, dropout, scheme, mask)
         self.out = nn.Linear(width, width)
 
     def forward(self, x_BTC: torch.Tensor, cache: LayerCache | None = None) -> torch.Tensor:
@@ -89,6 +100,16 @@ class Block(nn.Module):
         return y_BTC
 
 
+@contextmanager
+def _same_draws(device: torch.device) -> Iterator[None]:
+    """Within, torch's own generators draw what they draw each time; after, they are where they were."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.default_generator.manual_seed(0)
+        if device.type == "cuda":
+            torch.cuda.manual_seed(0)
+        yield
+
+
 def schemes(factory: SchemeFactory, width: int, heads: int, layers: int) -> list[Scheme]:
     """The scheme of each layer: one instance each, or the same for all where it is a shared one."""
     first = factory(width, heads)
@@ -116,3 +137,9 @@ def check_dropout(dropout: float) -> None:
     """Raise ValueError for a probability that no layer could be trained with."""
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"model.dropout={dropout}: must be at least 0 and below 1")
+
+
+def check_choice(name: str, value: str, choices: Any) -> None:
+    """Raise ValueError when a value is none of a Literal's."""
+    if value not in get_args(choices):
+        raise ValueError(f"model.{name}={value}: must be {' or '.join(get_args(choices))}")

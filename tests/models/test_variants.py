@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy, layer_norm
 
 from ablate.models.bigram import Bigram
 from ablate.models.heads import AttentionHeads
+from ablate.models.layers import Heads
 
 
 def count(model):
@@ -97,12 +98,47 @@ def test_the_rule_for_matrices_leaves_vectors_and_embeddings_alone():
     ("changes", "message"),
     [
         ({"norm": "after"}, "model.norm=after: must be pre or post"),
+        ({"dropout_mask": "old"}, "model.dropout_mask=old: must be fresh or fixed"),
         ({"init": "normal"}, "model.init=normal: must be one of xavier, he_uniform"),
     ],
 )
 def test_choices_there_are_none_of_are_refused_with_those_there_are(changes, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         build(**changes)
+
+
+def draws(mask, training=True):
+    """What attention alone makes of one input when torch's generator stands at three places."""
+    layer = Heads(12, 3, 0.5, scheme_configs.factory("roper")(12, 3), mask).train(training)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.linspace(-1, 1, parameter.numel()).view_as(parameter))
+    found = []
+    for seed in (1, 2, 3):
+        torch.manual_seed(seed)
+        before = torch.get_rng_state()
+        found.append(layer(torch.linspace(-1, 1, 84).view(1, 7, 12)))
+        assert torch.equal(torch.get_rng_state(), before) == (mask == "fixed" or not training)
+    return found
+
+
+def test_a_fixed_mask_drops_the_same_weights_at_every_step_and_moves_no_generator():
+    first, second, third = draws("fixed")
+    assert torch.equal(first, second)
+    assert torch.equal(first, third)
+    first, second, third = draws("fresh")
+    assert not torch.equal(first, second)
+    assert not torch.equal(first, third)
+    assert not torch.equal(draws("fixed")[0], draws("fixed", training=False)[0])
+    assert torch.equal(draws("fresh", training=False)[0], draws("fixed", training=False)[0])
+
+
+def test_all_layers_share_a_fixed_mask_and_other_dropout_stays_fresh():
+    model = build("none", dropout=0.5, dropout_mask="fixed")
+    assert all(block.attention.fixed_mask for block in model.blocks)
+    torch.manual_seed(1)
+    first = model(tokens())
+    assert not torch.equal(first, model(tokens()))
 
 
 def test_a_bigram_is_a_table_of_logits():
