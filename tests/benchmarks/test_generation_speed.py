@@ -37,4 +37,4 @@ def test_the_command_measures_the_schemes_it_is_given(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "learned" in out
     assert "none" in out
-    assert "6 tokens, batch 1, 1 thread(s)" in out
+    assert "6 tokens, batch 1, one thread" in out
