@@ -98,6 +98,12 @@ def test_a_text_does_not_depend_on_the_prompts_beside_it():
     assert together[:2] == generate(model, [*PROMPTS[:2], [2] * 30], 15, sampling=sampling)[:2]
 
 
+def test_a_longer_text_begins_as_a_shorter_one():
+    model, sampling = gpt("roper"), Sampling(seed=1)
+    short, long = (generate(model, [[1, 2]], tokens, sampling=sampling)[0] for tokens in (5, 40))
+    assert long[:5] == short
+
+
 def test_equal_prompts_are_continued_differently_and_equal_seeds_alike():
     model = gpt("roper")
     first, again, other = (generate(model, [[1], [1]], 15, sampling=Sampling(seed=seed)) for seed in (1, 1, 2))
