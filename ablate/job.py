@@ -153,7 +153,7 @@ class _Attempt:
             self.config,
             self.folder,
             device=device,
-            source=f"{self.source} {record.cell} {record.seed}",
+            source=record.checkpoint_source,
             should_stop=stop,
             on_log=on_log,
         )

@@ -100,6 +100,11 @@ class RunRecord:
     error: dict[str, str] | None = None
     config_warnings: list[str] = field(default_factory=list)
 
+    @property
+    def checkpoint_source(self) -> str:
+        """What the checkpoints of this run are marked with: the code, the cell and the seed that made them."""
+        return f"{self.source} {self.cell} {self.seed}"
+
     def take_cost(self, logged: Mapping[str, Any]) -> None:
         """Take over how far a run that did not end well had come, from the last record it logged."""
         self.steps_done = int(logged.get("step", self.steps_done))

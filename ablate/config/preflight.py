@@ -85,13 +85,23 @@ def _check_least(config: RunConfig, key: str, least: int) -> None:
 def _trial(config: RunConfig) -> None:
     task = _judge("task", config.task, lambda: build.trial_task(config.task))
     _judge("task", config.task, lambda: check_held_out(task, config.evaluation))
-    _judge("model", config.model, lambda: build.trial_model(config.model, len(task.alphabet)))
+    model = _judge("model", config.model, lambda: build.trial_model(config.model, len(task.alphabet)))
+    _check_context(getattr(model, "context", None), task.seq_len)
     optimizer = _judge("optimizer", config.optimizer, lambda: build.trial_optimizer(config.optimizer))
     _judge("schedule", config.schedule, lambda: build.trial_schedule(config.schedule, optimizer))
     try:
         build.choose_device(config.runtime.device)
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def _check_context(context: int | None, seq_len: int) -> None:
+    """A model with a last position must have room for the task's sequences."""
+    if context is not None and context < seq_len:
+        raise ConfigError(
+            f"model.attention.length={context}: must be at least task.seq_len={seq_len}, the positions of a sequence; "
+            f"use model.attention.length={seq_len}"
+        )
 
 
 def _given(node: Mapping[str, Any]) -> str:

@@ -64,6 +64,23 @@ def load(folder: RunFolder, *, source: str) -> Checkpoint | None:
     return None
 
 
+def final_model(folder: RunFolder, *, source: str) -> dict[str, Any]:
+    """The model's state in the newest checkpoint, on the CPU; for a finished run that is the model as trained.
+
+    Raises ValueError when there is no checkpoint, when it is damaged, and when it was not written by `source`.
+    """
+    path = folder.checkpoint
+    if not path.exists():
+        raise ValueError(f"{path}: no such checkpoint; train the run again with sweep.rerun=finished")
+    try:
+        content = _content(path)
+    except Exception as error:
+        raise ValueError(f"{path}: damaged ({type(error).__name__}: {' '.join(str(error).split())[:200]})") from error
+    if content.get("format") != FORMAT or content.get("source") != source:
+        raise ValueError(f"{path}: belongs to another run or config than run.json beside it")
+    return dict(content["model"])
+
+
 def _flush(log_file: Path) -> None:
     """Put on disk what was logged: a run that continues from this checkpoint does not log it again."""
     with suppress(FileNotFoundError), log_file.open("rb") as file:
@@ -88,10 +105,14 @@ def _read(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        return dict(torch.load(path, map_location="cpu", weights_only=True))
+        return _content(path)
     except Exception as error:  # torch has no error of its own for a damaged file: it raises whatever it stumbles over
         log.warning("%s: damaged and passed over (%s: %s)", path, type(error).__name__, error)
         return None
+
+
+def _content(path: Path) -> dict[str, Any]:
+    return dict(torch.load(path, map_location="cpu", weights_only=True))
 
 
 def _accept(path: Path, content: dict[str, Any], source: str) -> Checkpoint | None:

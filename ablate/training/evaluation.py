@@ -75,7 +75,7 @@ def evaluate(model: nn.Module, data: Batch, *, batch_size: int, precision: Preci
     """Score `model` on `data` without gradients and in evaluation mode; every module's mode is put back after."""
     sums = []
     # Not inference_mode: tables that a model builds and keeps here could not take part in training afterwards.
-    with _evaluation_mode(model), torch.no_grad(), arithmetic(precision, data.inputs_BT.device):
+    with evaluation_mode(model), torch.no_grad(), arithmetic(precision, data.inputs_BT.device):
         for start in range(0, len(data.inputs_BT), batch_size):
             targets_BT = data.targets_BT[start : start + batch_size]
             sums.append(_sums(model(data.inputs_BT[start : start + batch_size]), targets_BT))
@@ -117,7 +117,8 @@ def _ratio(sums_N: npt.NDArray[np.float64], counts_N: npt.NDArray[np.float64]) -
 
 
 @contextmanager
-def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode while the block runs; every module's own mode is put back after."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

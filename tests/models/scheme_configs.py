@@ -8,14 +8,16 @@ from omegaconf import OmegaConf
 
 FOLDER = Path(__file__).parents[2] / "conf" / "attention"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-ROTARY = ["rope", "rope_v", "roper", "roper_2022"]
+ROTARY = ["rope", "rope_v", "roper", "roper_2022", "xpos"]
 VALUE_ROTARY = ["rope_v", "roper", "roper_2022"]
 
 
-def parameters(name, rope_percentage=1.0, **changes):
+def parameters(name, rope_percentage=1.0, seq_len=512, **changes):
     """The resolved keys of a YAML, with some replaced; a key that the YAML lacks is an error."""
     scheme = OmegaConf.load(FOLDER / f"{name}.yaml")
-    root = OmegaConf.create({"rope_percentage": rope_percentage, "model": {"attention": scheme}})
+    root = OmegaConf.create(
+        {"rope_percentage": rope_percentage, "task": {"seq_len": seq_len}, "model": {"attention": scheme}}
+    )
     OmegaConf.set_struct(root, True)
     root.model.attention.update(changes)
     return OmegaConf.to_container(root, resolve=True)["model"]["attention"]

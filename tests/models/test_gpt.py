@@ -8,6 +8,7 @@ import torch
 from omegaconf import OmegaConf
 from torch.nn.functional import cross_entropy
 
+from ablate.models.base import Scheme
 from ablate.models.gpt import GPT
 
 VOCABULARY = 5
@@ -42,7 +43,7 @@ def test_logits_have_one_row_per_position_and_finite_gradients(scheme):
 @pytest.mark.parametrize("scheme", scheme_configs.NAMES)
 @pytest.mark.parametrize("changed", range(1, 7))
 def test_changing_a_token_leaves_earlier_logits_unchanged(scheme, changed):
-    model = build(scheme)
+    model = build(scheme).eval()
     x = tokens()
     before = model(x)
     x[:, changed] = (x[:, changed] + 1) % VOCABULARY
@@ -188,7 +189,7 @@ def test_the_model_is_the_sum_of_its_layers():
         assert torch.allclose(logits, naive_logits(model, x), atol=1e-10)
 
 
-class Counting(torch.nn.Module):
+class Counting(Scheme):
     """A scheme that adds one to the embedding and returns the values, and counts."""
 
     def __init__(self, width, heads, /):
@@ -200,7 +201,7 @@ class Counting(torch.nn.Module):
         self.embedded += 1
         return x_BTC + 1
 
-    def forward(self, q_BHTD, k_BHSD, v_BHSD, *, start=0, dropout=0.0):
+    def attend(self, q_BHTD, k_BHSD, v_BHSD, *, start=0, dropout=0.0):
         self.dropouts.append(dropout)
         return v_BHSD
 

@@ -6,7 +6,7 @@ import pytest
 import scheme_configs
 import torch
 
-from ablate.models.gpt import Attention
+from ablate.models.layers import Attention
 
 LENGTH, BATCH, HEADS, WIDTH = 11, 3, 2, 16
 

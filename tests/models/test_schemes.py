@@ -41,6 +41,10 @@ def test_the_yaml_is_packaged_into_the_model(name):
     assert comment.startswith("# ")
 
 
+def test_the_scheme_has_a_row_in_the_table_of_schemes(name):
+    assert f"\n| `{name}` |" in (scheme_configs.FOLDER.parents[1] / "docs" / "schemes.md").read_text()
+
+
 def test_a_scheme_is_final_and_inherits_from_scheme_alone(name):
     cls = scheme_configs.factory(name).func
     assert cls.__bases__ == (Scheme,)
@@ -73,8 +77,8 @@ def test_changing_a_key_leaves_earlier_outputs_unchanged(scheme, changed):
 
 
 def test_gradients_are_finite_and_reach_every_input_and_parameter(scheme):
-    inputs = [x.requires_grad_() for x in qkv()]
-    scheme(*inputs).square().sum().backward()
+    inputs = [x.requires_grad_() for x in (*qkv(), torch.randn(B, T, H * D))]
+    (scheme(*inputs[:3]).square().sum() + scheme.embed(inputs[3]).square().sum()).backward()
     gradients = [x.grad for x in (*inputs, *scheme.parameters())]
     assert all(gradient is not None and torch.isfinite(gradient).all() for gradient in gradients)
     assert all((x.grad != 0).any() for x in inputs)

@@ -21,7 +21,7 @@ class NoPosition(Scheme):
     def __init__(self, width: int, heads: int, /) -> None:
         super().__init__()
 
-    def forward(
+    def attend(
         self, q_BHTD: torch.Tensor, k_BHSD: torch.Tensor, v_BHSD: torch.Tensor, *, start: int = 0, dropout: float = 0.0
     ) -> torch.Tensor:
         """Causal attention, wherever the positions start; returns o_BHTD in the dtype of v."""

@@ -6,6 +6,7 @@ from typing import final
 import torch
 
 from ablate.models.base import Scheme
+from ablate.models.cache import KeysValues
 from ablate.models.causal import causal_attention
 from ablate.models.rotary import Frequencies, Rotation
 
@@ -38,14 +39,17 @@ class Roper2022(Scheme):
         self.score_rotation = Rotation(width, heads, rope_percentage, frequencies, base, name="rope_percentage")
         self.value_rotation = Rotation(width, heads, value_percentage, frequencies, base, name="value_percentage")
 
-    def forward(
+    def store(self, k_BHTD: torch.Tensor, v_BHTD: torch.Tensor, *, start: int = 0) -> KeysValues:
+        """Keys rotated once and values twice."""
+        v_BHTD = self.value_rotation.rotate(self.value_rotation.rotate(v_BHTD, start), start)
+        return KeysValues(self.score_rotation.rotate(k_BHTD, start), v_BHTD)
+
+    def attend(
         self, q_BHTD: torch.Tensor, k_BHSD: torch.Tensor, v_BHSD: torch.Tensor, *, start: int = 0, dropout: float = 0.0
     ) -> torch.Tensor:
         """Causal attention; returns o_BHTD in the dtype of v."""
         first_query = start + k_BHSD.shape[-2] - q_BHTD.shape[-2]
         q_BHTD = self.score_rotation.rotate(q_BHTD, first_query)
-        k_BHSD = self.score_rotation.rotate(k_BHSD, start)
-        v_BHSD = self.value_rotation.rotate(self.value_rotation.rotate(v_BHSD, start), start)
         o_BHTD = causal_attention(q_BHTD, k_BHSD, v_BHSD, dropout=dropout)
         return self.value_rotation.unrotate(o_BHTD, first_query)
 
