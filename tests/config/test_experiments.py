@@ -1,4 +1,4 @@
-"""Every experiment names its study and its command, the command is accepted, and a small one asks what its full one asks.
+"""Every experiment names its study and its command, which is accepted; a small one asks what its full one asks.
 
 That each composes and passes the checks is tested with all of conf/ in test_conf.
 """
