@@ -27,6 +27,7 @@ from ablate.memory import PeakMemory
 from ablate.records import RunFolder, RunRecord, Status
 from ablate.resume import Action, decide, read_or_none
 from ablate.stop import StopRequest
+from ablate.training import scoring
 from ablate.training.trainer import Outcome, train
 
 LOG = logging.getLogger("ablate")
@@ -147,6 +148,7 @@ class _Attempt:
         torch.set_num_threads(self.config.runtime.threads)
         built = build(self.config, device)
         record.device, record.parameters, record.effective = _device_name(device), built.parameters, built.effective
+        record.config_warnings += scoring.remarks(built.parts.model, self.config.evaluation)
         LOG.info("%s, seed %d, on %s", record.label, record.seed, record.device)
         outcome = train(
             built.parts,

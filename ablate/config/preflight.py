@@ -18,6 +18,7 @@ from ablate.config import build, question
 from ablate.config.errors import ConfigError
 from ablate.config.schema import RunConfig
 from ablate.config.signature import check_node
+from ablate.training import scoring
 from ablate.training.evaluation import check_held_out
 
 LEAVES = ("model", "task", "optimizer", "schedule")
@@ -31,13 +32,21 @@ AT_LEAST_ONE = (
     "evaluation.batch_size",
     "runtime.threads",
 )
-AT_LEAST_ZERO = ("seed", "evaluation.seed", "seeds.init", "seeds.data", "seeds.dropout", "runtime.checkpoint_every")
+AT_LEAST_ZERO = (
+    "seed",
+    "evaluation.problems",
+    "evaluation.curve_problems",
+    "evaluation.seed",
+    "seeds.init",
+    "seeds.data",
+    "seeds.dropout",
+    "runtime.checkpoint_every",
+)
 
 
 def check(config: RunConfig) -> list[str]:
     """Check one run's config; raises ConfigError, returns warnings worth recording."""
     _check_values(config)
-    question.check(config.sweep)
     for leaf in LEAVES:
         node = getattr(config, leaf)
         if not isinstance(node, Mapping) or "_target_" not in node:
@@ -85,6 +94,8 @@ def _check_least(config: RunConfig, key: str, least: int) -> None:
 def _trial(config: RunConfig) -> None:
     task = _judge("task", config.task, lambda: build.trial_task(config.task))
     _judge("task", config.task, lambda: check_held_out(task, config.evaluation))
+    _judge("evaluation", {}, lambda: scoring.check(task, config.evaluation))
+    question.check(config.sweep, scoring.final_metrics(task, config.evaluation))
     model = _judge("model", config.model, lambda: build.trial_model(config.model, len(task.alphabet)))
     _check_context(getattr(model, "context", None), task.seq_len)
     optimizer = _judge("optimizer", config.optimizer, lambda: build.trial_optimizer(config.optimizer))

@@ -4,20 +4,23 @@ Only what can be known before there is a result. What the values mean for a comp
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.schema import RunConfig, SweepConfig, Transform, Until
-from ablate.training.evaluation import Evaluation
 
 BLOCK, MOST_SEEDS = 5, 40
 """Seeds per block and at most, when a sweep goes on until decided and does not say."""
 
 
-def check(sweep: SweepConfig) -> None:
-    """Raise ConfigError for a value that no comparison could use, or that would have no effect."""
-    if sweep.metric not in final_metrics():
-        raise ConfigError(f"sweep.metric={sweep.metric}: no final metric; {nearest(sweep.metric, final_metrics())}")
+def check(sweep: SweepConfig, metrics: Sequence[str]) -> None:
+    """Raise ConfigError for a value that no comparison could use, or that would have no effect.
+
+    `metrics` are the final metrics that a run records.
+    """
+    if sweep.metric not in metrics:
+        raise ConfigError(f"sweep.metric={sweep.metric}: no final metric of this run; {nearest(sweep.metric, metrics)}")
     if sweep.threshold is not None and not math.isfinite(sweep.threshold):
         raise ConfigError(f"sweep.threshold={sweep.threshold}: must be a finite number")
     _check_margin(sweep)
@@ -27,12 +30,6 @@ def check(sweep: SweepConfig) -> None:
             raise ConfigError(f"sweep.{key}={value}: has no effect without sweep.until=decided")
         if value is not None and value < 1:
             raise ConfigError(f"sweep.{key}={value}: must be at least 1")
-
-
-def final_metrics() -> list[str]:
-    """Return the names of the final metrics that every run records."""
-    scores = [name for name in Evaluation._fields if name != "sequences" and not name.endswith("_se")]
-    return [f"eval/{name}" for name in scores]
 
 
 def _check_margin(sweep: SweepConfig) -> None:

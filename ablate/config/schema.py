@@ -78,10 +78,17 @@ class TrainingConfig:
 
 @dataclass(kw_only=True)
 class EvaluationConfig:
-    """The fixed evaluation set: `sequences` at the end of a run, the first `curve_sequences` of them along the way."""
+    """The fixed evaluation set: `sequences` at the end of a run, the first `curve_sequences` of them along the way.
+
+    `lengths` are other lengths, in positions, at which the task is evaluated too, each on as many sequences. `problems`
+    and `curve_problems` are likewise the held-out problems answered by generation, for tasks that can be scored so.
+    """
 
     sequences: int = 2048
     curve_sequences: int = 256
+    lengths: list[int] = field(default_factory=list)
+    problems: int = 128
+    curve_problems: int = 32
     batch_size: int = 64
     seed: int = 20220627
 

@@ -15,6 +15,7 @@ Shape suffixes: N sequences of the set, B of a batch, T positions, V vocabulary.
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -71,16 +72,44 @@ def check_held_out(task: Task, config: EvaluationConfig) -> None:
             )
 
 
+class Scores(NamedTuple):
+    """An evaluation, and at each position the targets that count and those predicted right, both of shape [T]."""
+
+    evaluation: Evaluation
+    hits_T: npt.NDArray[np.float64]
+    counts_T: npt.NDArray[np.float64]
+
+    def accuracy_by_position(self, parts: int) -> dict[tuple[int, int], float]:
+        """Accuracy on so many parts of the sequence, of equal width; by the first and last position, counted from 1.
+
+        A part without a counted target is left out.
+        """
+        ends = [len(self.hits_T) * i // parts for i in range(parts + 1)]
+        spans = [(low, high) for low, high in pairwise(ends) if self.counts_T[low:high].sum() > 0]
+        return {
+            (low + 1, high): float(self.hits_T[low:high].sum() / self.counts_T[low:high].sum()) for low, high in spans
+        }
+
+
 def evaluate(model: nn.Module, data: Batch, *, batch_size: int, precision: Precision = Precision.float32) -> Evaluation:
     """Score `model` on `data` without gradients and in evaluation mode; every module's mode is put back after."""
-    sums = []
+    return score(model, data, batch_size=batch_size, precision=precision).evaluation
+
+
+def score(model: nn.Module, data: Batch, *, batch_size: int, precision: Precision = Precision.float32) -> Scores:
+    """The same, with what was right at each position."""
+    sums, places = [], []
     # Not inference_mode: tables that a model builds and keeps here could not take part in training afterwards.
     with evaluation_mode(model), torch.no_grad(), arithmetic(precision, data.inputs_BT.device):
         for start in range(0, len(data.inputs_BT), batch_size):
             targets_BT = data.targets_BT[start : start + batch_size]
-            sums.append(_sums(model(data.inputs_BT[start : start + batch_size]), targets_BT))
+            columns = _columns(model(data.inputs_BT[start : start + batch_size]), targets_BT)
+            sums.append(torch.stack([column_BT.sum(dim=1, dtype=torch.float64) for column_BT in columns]))
+            places.append(torch.stack([column_BT.sum(dim=0, dtype=torch.float64) for column_BT in columns[1:]]))
     losses_N, hits_N, counts_N = torch.cat(sums, dim=1).cpu().numpy()
-    return Evaluation(*_ratio(losses_N, counts_N), *_ratio(hits_N, counts_N), sequences=len(counts_N))
+    hits_T, counts_T = torch.stack(places).sum(dim=0).cpu().numpy()
+    found = Evaluation(*_ratio(losses_N, counts_N), *_ratio(hits_N, counts_N), sequences=len(counts_N))
+    return Scores(found, hits_T, counts_T)
 
 
 def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
@@ -98,12 +127,11 @@ def token_losses(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.Te
     return flat.view_as(targets_BT)
 
 
-def _sums(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.Tensor:
-    """Per sequence: summed loss, tokens predicted right, tokens counted; float64 of shape [3, B]."""
+def _columns(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Per target: its loss, whether it was predicted right, whether it counts; each of shape [B, T]."""
     counted_BT = targets_BT != IGNORED
     hits_BT = (logits_BTV.argmax(dim=-1) == targets_BT) & counted_BT
-    columns = (token_losses(logits_BTV, targets_BT), hits_BT, counted_BT)
-    return torch.stack([column_BT.sum(dim=1, dtype=torch.float64) for column_BT in columns])
+    return token_losses(logits_BTV, targets_BT), hits_BT, counted_BT
 
 
 def _ratio(sums_N: npt.NDArray[np.float64], counts_N: npt.NDArray[np.float64]) -> tuple[float, float]:

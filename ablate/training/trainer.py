@@ -21,9 +21,13 @@ from ablate.config.schema import RunConfig
 from ablate.records import RunFolder, Status
 from ablate.tasks.base import IGNORED, Batch, Task
 from ablate.training import checkpoint
-from ablate.training.evaluation import Evaluation, arithmetic, evaluate, evaluation_set, token_losses
+from ablate.training.evaluation import arithmetic, token_losses
+from ablate.training.scoring import Scorer
 from ablate.training.seeds import numpy_generator, seed_dropout
 from ablate.training.window import Window
+
+INDEX = ("step", "tokens", "seconds", "split")
+"""What every record of the log says before its values."""
 
 DRAWN_AHEAD = 16
 """Steps whose batches are drawn at once."""
@@ -113,7 +117,7 @@ class _Run:
         self.window = Window()
         self.ahead: deque[tuple[Batch, int]] = deque()
         self.evaluation_seconds = self.data_seconds = 0.0
-        self.evaluation_set = evaluation_set(parts.task, config.evaluation, device)
+        self.scorer = Scorer(parts.model, parts.task, config.evaluation, config.training.precision, device)
         self.started = perf_counter()
 
     def loop(self, should_stop: Callable[[], bool]) -> Outcome:
@@ -127,7 +131,7 @@ class _Run:
             if _due(training.log_every, self.step) or self.step == last:
                 self.log_training()
             if _due(training.eval_every, self.step) and self.step < last:
-                self.log_evaluation(self.config.evaluation.curve_sequences)
+                self.log_evaluation(final=False)
             if _due(self.config.runtime.checkpoint_every, self.step) or self.step == last:
                 self.save()
         return self.outcome(Status.finished, metrics=self.final_metrics())
@@ -177,30 +181,26 @@ class _Run:
         self.record("train", {**self.window.values(), "lr": self.learning_rate})
         self.window = Window()
 
-    def log_evaluation(self, sequences: int) -> Evaluation:
+    def log_evaluation(self, *, final: bool) -> dict[str, float]:
         self.check_finite()
         began = perf_counter()
-        data = Batch(*(tensor[:sequences] for tensor in self.evaluation_set))
-        config = self.config
-        result = evaluate(
-            self.parts.model, data, batch_size=config.evaluation.batch_size, precision=config.training.precision
-        )
+        scores = self.scorer.scores(final=final)
         self.evaluation_seconds += perf_counter() - began
-        self.record("eval", result._asdict())
-        if not math.isfinite(result.loss):
-            raise _DivergedError(self.step, f"evaluation loss is {result.loss} at step {self.step}")
-        return result
+        self.record("eval", scores)
+        if not math.isfinite(scores["loss"]):
+            raise _DivergedError(self.step, f"evaluation loss is {scores['loss']} at step {self.step}")
+        return scores
 
     def final_metrics(self) -> dict[str, float]:
-        """The last step's evaluation on all sequences, taken from the log when the run had got that far before."""
+        """The last step's evaluation on everything, taken from the log when the run had got that far before."""
         for record in self.folder.read_metrics():
             if record["split"] == "eval" and record["step"] == self.step and record["loss"] is not None:
-                return {f"eval/{name}": record[name] for name in Evaluation._fields}
-        return self.log_evaluation(self.config.evaluation.sequences).metrics()
+                return {f"eval/{name}": value for name, value in record.items() if name not in INDEX}
+        return {f"eval/{name}": value for name, value in self.log_evaluation(final=True).items()}
 
     def record(self, split: str, values: Mapping[str, Any]) -> None:
-        record = {"step": self.step, "tokens": self.tokens(self.step), "seconds": self.seconds(), "split": split}
-        record |= values
+        index = (self.step, self.tokens(self.step), self.seconds(), split)
+        record = {**dict(zip(INDEX, index, strict=True)), **values}
         self.folder.append_metrics([record])
         self.on_log(record)
 
