@@ -4,9 +4,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from analysis.design import PENDING, Arm, Question, finished
+from analysis import formatting as fmt
+from analysis.design import PENDING, Arm, Question, arm_of, finished
 from analysis.results import Against
 from analysis.statistics.intervals import Summary, is_constant, one_apart, two_groups
+from analysis.statistics.tail import slow_tail
 from analysis.study import Study, Variant
 
 
@@ -63,8 +65,22 @@ def _replaced_flags(study: Study, arm: Arm) -> Iterable[str]:
         yield f"a rerun changed the result of seed {', '.join(map(str, seeds))}"
 
 
+def _tail_flags(question: Question, arm: Arm, base: Arm) -> Iterable[str]:
+    """A slow tail of either arm of a comparison, seen from the other."""
+    for one, other in ((arm, base), (base, arm)):
+        tail = slow_tail(one.sample, other.sample, lower_is_better=question.lower_is_better, alpha=question.alpha)
+        if tail is not None:
+            fence, name = fmt.number(question.scale.back(tail.fence), 3), other.variant.label
+            side = "above" if question.lower_is_better else "below"
+            yield (
+                f"slow tail of {one.variant.label}: {tail.runs} of {tail.n} runs {side} {fence}, the fence of {name}; "
+                f"spreads differ (Brown-Forsythe {fmt.p_phrase(tail.p)})"
+            )
+
+
 def _pair_flags(study: Study, question: Question, arm: Arm, against: Against) -> Iterable[str]:
     difference = against.difference
+    yield from _tail_flags(question, arm, arm_of(study, question.baseline, question))
     if not difference.paired:
         yield (
             "unpaired: no common seeds" if study.shared_seeds else "unpaired: equal run numbers have nothing in common"

@@ -13,6 +13,8 @@ from analysis.wording import beside, flag_lines, notes, sensitivity_line, verdic
 LATER_TABLES = {
     "all_pairs": "All pairs",
     "steps_to_threshold": "Steps to the threshold",
+    "lengths": "Other lengths",
+    "positions": "Accuracy by position",
     "factors": "Factors",
     "completeness": "Runs",
     "failures": "Runs without a value",

@@ -12,6 +12,7 @@ from analysis.all_pairs import all_pairs_table
 from analysis.comparison_table import comparison_table, completeness, factors_table, failures_table
 from analysis.cost import cost_tables
 from analysis.factorial_tables import FactorialReport, factorial_report
+from analysis.lengths import length_tables
 from analysis.overall_tables import overall_tables
 from analysis.plots.base import Drawn, Earlier, draw_aggregate, draw_all
 from analysis.results import Comparison
@@ -83,6 +84,7 @@ def report_tables(comparison: Comparison, factorial: FactorialReport, variance: 
         comparison_table(comparison),
         *variance.tables,
         *([steps] if steps.rows else []),
+        *length_tables(comparison),
         factors_table(study),
         completeness(comparison),
         failures_table(study, comparison.question.metric),

@@ -38,7 +38,11 @@ PLACED = (
 )
 """Tables that have their own place in the template; any other follows the comparison."""
 
-HEADINGS = {"steps_to_threshold": "Steps to the threshold"}
+HEADINGS = {
+    "steps_to_threshold": "Steps to the threshold",
+    "lengths": "Other lengths",
+    "positions": "Accuracy by position",
+}
 """Headings of those others that are not simply their name."""
 
 

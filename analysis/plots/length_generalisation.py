@@ -4,7 +4,6 @@ Every seed as a thin line, the mean of the finished seeds with its 95 % t interv
 that of training are shaded. Nothing to show unless runs were evaluated at other lengths (eval/loss@256).
 """
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,16 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from analysis.lengths import at_lengths, trained_length
 from analysis.plots.base import rows
 from analysis.plots.style import GREY, legend_below, legend_handle, style_of
 from analysis.results import Comparison
 from analysis.statistics.intervals import t_interval
-from analysis.study import LoadedRun, Variant
+from analysis.study import LoadedRun
 
 COLUMNS = ["kind", "order", "label", "seed", "length", "value", "low", "high", "n", "metric", "direction", "trained"]
-
-TRAINED = "task.seq_len"
-"""The config key of the length that runs are trained on, and that eval/<name> is measured at."""
 
 CROWDED = 6
 """With more variants than this, single seeds are left out."""
@@ -37,26 +34,14 @@ def prepare(comparison: Comparison) -> pd.DataFrame:
     study, question = comparison.study, comparison.question
     metric = question.metric.partition("@")[0]
     fixed = {"metric": metric, "direction": question.direction}
-    metrics = _metrics(study.metrics, metric)
+    metrics = at_lengths(study.metrics, metric)
     found: list[dict[str, Any]] = []
     for variant in study.variants if metrics else ():
-        trained = _trained(comparison, variant)
+        trained = trained_length(study, variant)
         own = {trained: metric} | metrics if trained is not None else metrics
         same = {"order": study.places[variant.label], "label": variant.label, "trained": trained, **fixed}
         found += [{**same, **row} for row in _rows(study.of(variant), dict(sorted(own.items())))]
     return pd.DataFrame(found, columns=COLUMNS)
-
-
-def _metrics(names: Iterable[str], metric: str) -> dict[int, str]:
-    """This metric at explicit lengths, by length."""
-    pattern = re.compile(rf"{re.escape(metric)}@(\d+)")
-    matches = ((pattern.fullmatch(one), one) for one in names)
-    return {int(match[1]): one for match, one in matches if match}
-
-
-def _trained(comparison: Comparison, variant: Variant) -> int | None:
-    length = variant.factors.get(TRAINED, comparison.study.config.get(TRAINED))
-    return length if isinstance(length, int) else None
 
 
 def _rows(runs: Iterable[LoadedRun], metrics: dict[int, str]) -> Iterable[dict[str, Any]]:

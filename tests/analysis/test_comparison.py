@@ -76,6 +76,8 @@ def test_the_published_study_is_inconclusive(path):
     assert d.superiority == pytest.approx(0.745)
     assert against.judgement.verdict == Verdict.inconclusive
     assert seeds_needed(d.sd, d.mean, paired=False) == 20
+    (tail,) = [flag for flag in comparison.result("roper").flags if "tail" in flag]
+    assert tail.startswith("slow tail of rope: 3 of 10 runs above 0.329, the fence of roper; spreads differ (")
 
 
 def test_every_variant_is_a_row_and_the_first_is_the_baseline():

@@ -7,6 +7,7 @@ import pytest
 
 import ablate.job
 from ablate.records import RunFolder, Status, StudyFolder
+from ablate.sweep.cells import Composer
 
 STUDY = "multirun/copy_repeat"
 
@@ -78,6 +79,14 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(sweep, in_tmp):
     assert result.code == 0
     assert "6 runs; 0 done, 6 to train" in result.out
     assert list(in_tmp.iterdir()) == []
+
+
+def test_500_seeds_are_planned_from_one_composed_cell(sweep, monkeypatch):
+    compose, composed = Composer.compose, []
+    monkeypatch.setattr(Composer, "compose", lambda self, overrides: composed.append(1) or compose(self, overrides))
+    result = sweep("seed=range(500)", "sweep.dry_run=true")
+    assert "1 cell x 500 seeds = 500 runs" in result.out
+    assert len(composed) == 1
 
 
 def test_a_factor_without_effect_shows_a_dash_and_trains_once(sweep, in_tmp):
