@@ -52,7 +52,7 @@ def tiny() -> list[str]:
 def text_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A text without repeats for tasks that read one (`task.path`): tests do without the network."""
     path = tmp_path_factory.mktemp("text") / "numbers.txt"
-    path.write_text(" ".join(map(str, range(10_000))), encoding="utf-8")
+    path.write_text(" ".join(map(str, range(80_000))), encoding="utf-8")
     return path
 
 
