@@ -13,8 +13,8 @@ from rich.console import Console
 
 from analysis import commands, sources
 from analysis.comparison import compare
-from analysis.design import find_baseline
 from analysis.export import comparison_data, to_json, variant_data
+from analysis.question import find_baseline
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
 from analysis.tasks import choose_task

@@ -10,10 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 from analysis import design
-from analysis.design import Arm, Question
+from analysis.design import Arm
 from analysis.evidence import Compared, Gathered, gather
 from analysis.flags import flags_of
 from analysis.load import load_study
+from analysis.question import Question, ask
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
 from analysis.statistics.intervals import MINIMUM, summarise, two_groups
 from analysis.statistics.multiple import benjamini_hochberg, holm
@@ -48,7 +49,7 @@ def compare(
     Raises StudyError when the question cannot be asked of this study.
     """
     loaded = choose_task(study if isinstance(study, Study) else load_study(study), task)
-    question = design.ask(
+    question = ask(
         loaded,
         metric,
         baseline=baseline,

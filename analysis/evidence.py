@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from analysis import design
-from analysis.design import PENDING, Arm, Pairs, Question
+from analysis.design import PENDING, Arm, Pairs
+from analysis.question import Question
 from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
 from analysis.statistics.sequential import at_several_looks
 from analysis.statistics.verdict import Outcomes

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from analysis import formatting as fmt
-from analysis.design import PENDING, Arm, Question, arm_of, finished
+from analysis.design import PENDING, Arm, arm_of, finished
+from analysis.question import Question
 from analysis.results import Against
 from analysis.statistics.intervals import Summary, is_constant, one_apart, two_groups
 from analysis.statistics.tail import slow_tail

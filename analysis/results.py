@@ -4,7 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from analysis import design
-from analysis.design import Arm, Pairs, Question
+from analysis.design import Arm, Pairs
+from analysis.question import Question
 from analysis.statistics.intervals import Summary
 from analysis.statistics.paired import Difference
 from analysis.statistics.verdict import Judgement, Outcomes

@@ -21,7 +21,7 @@ from fake_study import (
 )
 
 from ablate.records import RunFolder, Status
-from analysis import design
+from analysis import question
 from analysis.comparison import compare
 from analysis.load import load_study
 from analysis.plain_csv import load_csv
@@ -308,7 +308,7 @@ def test_a_flag_of_several_variants_is_said_once_and_verdicts_are_counted():
     ],
 )
 def test_the_limits_of_a_metric_come_from_its_name_and_its_values(metric, values, limits):
-    assert design.limits_of(metric, values) == limits
+    assert question.limits_of(metric, values) == limits
 
 
 def test_in_bold_is_all_that_cannot_be_told_from_the_best():
@@ -473,9 +473,9 @@ def test_a_baseline_named_by_a_level_that_two_variants_share_is_refused(tmp_path
     factors = {"a": {"attention": "rope", "width": 32}, "b": {"attention": "rope", "width": 64}}
     write_study(tmp_path / "s", {"a": BASE, "b": BASE}, factors=factors)
     study = load_study(tmp_path / "s")
-    assert design.find_baseline(study, "attention=rope, width=64").label == "b"
+    assert question.find_baseline(study, "attention=rope, width=64").label == "b"
     with pytest.raises(StudyError, match="names 2 variants; choose one: a, b"):
-        design.find_baseline(study, "rope")
+        question.find_baseline(study, "rope")
 
 
 def test_an_unknown_baseline_lists_the_variants():
