@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -102,11 +103,47 @@ def pair(variant: Arm, baseline: Arm) -> Pairs:
     return Pairs(seeds, np.array([left[s] for s in seeds]), np.array([right[s] for s in seeds]), dropped)
 
 
+def as_compared(study: Study, arm: Arm, base: Arm) -> tuple[Arm, Arm]:
+    """Both arms on the seeds planned for both, where one of them was stopped early."""
+    if {arm.variant.cell, base.variant.cell} & study.stopped.keys():
+        return arm.on_seeds_of(base), base.on_seeds_of(arm)
+    return arm, base
+
+
 def looks_at(study: Study, cells: frozenset[str]) -> list[int]:
     """The distinct numbers of seeds at which these cells were looked at, as the sweeps recorded them."""
-    return sorted({min(look.seeds[cell] for cell in cells) for look in study.looks if cells <= look.seeds.keys()} - {0})
+    return sorted({_size(look.seeds, cells) for look in study.looks if cells <= look.seeds.keys()} - {0})
 
 
 def seeds_now(study: Study, cells: frozenset[str]) -> int:
     """The number of seeds that a look at the present results sees, counted as `Look` counts them."""
-    return min(study.ended[cell] for cell in cells)
+    return _size(study.ended, cells)
+
+
+def _size(seeds: Mapping[str, frozenset[int]], cells: frozenset[str]) -> int:
+    return min(len(seeds.get(cell, frozenset())) for cell in cells)
+
+
+class Seen(NamedTuple):
+    """Pairs in the order in which looks came to see them, and how many each look saw."""
+
+    order: list[int]
+    sizes: list[int]
+
+
+def pairs_seen(study: Study, pairs: Pairs, cells: frozenset[str]) -> Seen:
+    """What the looks saw of these pairs, from the smallest on.
+
+    A look that did not see all that a smaller one saw, because it was at other seeds, is left out: the running maximum
+    of an e-value holds along one growing sample.
+    """
+    looks = [look.seeds for look in study.looks if cells <= look.seeds.keys()]
+    sights = {frozenset.intersection(*(seeds[cell] for cell in cells)) & frozenset(pairs.seeds) for seeds in looks}
+    known: frozenset[int] = frozenset()
+    order: list[int] = []
+    sizes: list[int] = []
+    for one in sorted(sights, key=lambda sight: (len(sight), sorted(sight))):
+        if known <= one:
+            order += [place for place, seed in enumerate(pairs.seeds) if seed in one - known]
+            known, sizes = one, [*sizes, len(one)]
+    return Seen([*order, *(place for place, seed in enumerate(pairs.seeds) if seed not in known)], sizes)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.formatting import factor_value
-from analysis.scale import PLAIN, SCALES, Scale
+from analysis.scale import LOG, PLAIN, SCALES, Scale
 from analysis.statistics.intervals import Array, Interval
 from analysis.study import Study, StudyError, Variant
 
@@ -95,20 +95,32 @@ def ask(
     given = {"direction": direction, "margin": margin, "transform": transform, "threshold": threshold}
     same = metric == declared.get("metric")
     chosen = {name: declared.get(name) if value is None and same else value for name, value in given.items()}
+    if margin is None and chosen["transform"] == LOG.name and not str(chosen["margin"]).endswith("%"):
+        chosen["margin"] = None  # an absolute margin was declared for another scale
     question = _ask(study, metric, baseline, chosen, optional=margin is None or study.part is not None)
-    after = () if same else ("metric",) * bool(declared)
-    differing = [
-        name for name, value in given.items() if same and value is not None and not _equal(value, declared.get(name))
-    ]
-    return replace(question, chosen_after=(*after, *differing))
+    return replace(question, chosen_after=_chosen_after(study, question, given) if declared else ())
+
+
+def _chosen_after(study: Study, question: Question, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is asked now and was not declared, or declared otherwise; a default that is spelt out is no choice."""
+    same = question.metric == study.declared.get("metric")
+    defaults = {"direction": _usual_direction(question.metric), "transform": PLAIN.name}
+    before = {name: (study.declared.get(name) if same else None) or defaults.get(name) for name in given}
+    changed = [name for name, value in given.items() if value is not None and not _equal(value, before[name])]
+    other = question.baseline is not study.variants[0]
+    return (*(() if same else ("metric",)), *(("baseline",) if other else ()), *changed)
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two values that a user can give mean the same: 0.01 and "0.01" do."""
+    """Whether two values that a user can give mean the same: 0.01 and "0.01" do, 2% and "2 %"."""
     try:
         return float(one) == float(other)
     except (TypeError, ValueError):
-        return str(one) == str(other)
+        return str(one).replace(" ", "") == str(other).replace(" ", "")
+
+
+def _usual_direction(metric: str) -> str:
+    return "higher" if HIGHER_IS_BETTER.search(metric) else "lower"
 
 
 def metric_of(study: Study, metric: str | None) -> str:
@@ -122,20 +134,35 @@ def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, An
     values = _values_of(study, metric)
     if direction not in (None, "lower", "higher"):
         raise StudyError(f"direction {direction!r} is neither lower nor higher")
-    lower = direction == "lower" if direction else not HIGHER_IS_BETTER.search(metric)
+    lower = (direction or _usual_direction(metric)) == "lower"
     chosen = find_baseline(study, baseline) if baseline else study.variants[0]
     scale = parse_transform(asked["transform"] or PLAIN.name, metric, values)
-    reference = [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
     limits = limits_of(metric, values)
     return Question(
         metric,
         lower,
         chosen,
-        parse_margin(margin, reference, scale, optional=optional),
+        parse_margin(margin, _reference(study, chosen, metric), scale, optional=optional),
         Interval(scale.forward(limits.low), scale.forward(limits.high)),
         scale=scale,
-        threshold=parse_threshold(threshold),
+        threshold=_best_limit(values, limits, lower=lower) if threshold is None else parse_threshold(threshold),
     )
+
+
+def _reference(study: Study, baseline: Variant, metric: str) -> list[float]:
+    """The values that a margin in per cent is of: the baseline's finished runs.
+
+    Where seeds are added until decided those of the first block, so that the margin is one number for every look.
+    """
+    first = study.seeds[: study.until["block"]] if study.until is not None else study.seeds
+    runs = [run for run in study.of(baseline) if run.seed in first]
+    return [outcome.value for run in runs if (outcome := run.outcome(metric)).value is not None]
+
+
+def _best_limit(values: Sequence[float], limits: Interval, *, lower: bool) -> float | None:
+    """The better limit of a metric that is at a limit in every run: reaching it is what such runs differ in."""
+    at_limit = np.isfinite(limits).all() and set(values) <= set(limits)
+    return (limits.low if lower else limits.high) if at_limit and len(values) > 1 else None
 
 
 def parse_transform(transform: str, metric: str, values: Sequence[float]) -> Scale:

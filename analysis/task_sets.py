@@ -78,16 +78,18 @@ def compare_tasks(
     threshold: float | str | None = None,
     task: str | None = None,
 ) -> TaskSet:
-    """Compare every variant with the baseline, task by task (or on one `task`); parameters as for `compare`.
+    """Compare every variant with the baseline, task by task; parameters as for `compare`.
+
+    With a `task` only that is given, corrected over the comparisons of all tasks all the same.
 
     The baseline of a task is its variant with the factors of the one asked for, named with or without the task. A
     margin in per cent is of each task's own baseline; there is none where that has no finished run. Raises StudyError
     when the question cannot be asked of the study.
     """
     whole = study if isinstance(study, Study) else load_study(study)
-    tasks = by_task(whole) if task is None else {task: choose_task(whole, task)}
-    if len(tasks) == 1:
-        whole = next(iter(tasks.values()))
+    tasks = by_task(whole)
+    if task is not None:
+        choose_task(whole, task)  # which says what is wrong
     metric = metric_of(whole, metric)
     if not any(_has_value(one, metric) for one in tasks.values()):
         ask(whole, metric)  # which says what is wrong
@@ -101,7 +103,11 @@ def compare_tasks(
         raise StudyError(f"no task of study {whole.name} can be compared ({reasons})")
     found = conclude([gather(kept[name], question) for name, question in questions.items()])
     comparisons = dict(zip(questions, found, strict=True))
-    return TaskSet(whole, comparisons, left_out, aggregate(comparisons))
+    if task is None:
+        return TaskSet(whole, comparisons, left_out, aggregate(comparisons))
+    if task not in comparisons:
+        raise StudyError(f"task {task} cannot be compared: {left_out.get(task, 'no run has finished')}")
+    return TaskSet(tasks[task], {task: comparisons[task]}, {}, None)
 
 
 def _baseline(whole: Study, tasks: Mapping[str, Study], name: str | None) -> str:

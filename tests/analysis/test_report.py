@@ -240,3 +240,18 @@ def test_the_commands_import_neither_torch_nor_for_the_summary_matplotlib(tmp_pa
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], check=True, env=environment, capture_output=True)
+
+
+def test_the_command_compare_gives_the_row_of_the_report(tmp_path, capsys):
+    arms = {"base": noise(0, 8), **{f"v{i}": [v - 0.015 for v in noise(i, 8)] for i in range(1, 7)}}
+    write_study(tmp_path / "s", arms)
+    report.main([str(tmp_path / "s")])
+    rows = {
+        row["label"]: row for row in json.loads((tmp_path / "s" / "report" / "comparison.json").read_text())["variants"]
+    }
+    capsys.readouterr()
+    for label in ("v1", "v4"):
+        compare_main([str(tmp_path / "s"), label, "base", "--json"])
+        shown = json.loads(capsys.readouterr().out)
+        for key in ("p", "p_holm", "verdict", "delta_ci", "wins", "sentence", "flags"):
+            assert shown[key] == rows[label][key]

@@ -28,7 +28,7 @@ def test_two_variants_and_two_seeds_give_four_recorded_runs_and_a_table(sweep, i
     plan = study.read_sweep(study.sweep_ids()[0])
     assert [cell.label for cell in plan.cells] == ["rope", "roper"]
     assert plan.seeds == [0, 1]
-    assert [look["seeds"] for look in plan.looks] == [{cell.cell: 2 for cell in plan.cells}]
+    assert [look["seeds"] for look in plan.looks] == [{cell.cell: [0, 1] for cell in plan.cells}]
     folder = study.run(plan.cells[1].folder, 1)
     record = folder.read()
     assert (record.label, record.factors, record.seed, record.sweep) == ("roper", {"attention": "roper"}, 1, plan.id)
