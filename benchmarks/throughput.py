@@ -25,7 +25,7 @@ from benchmarks.lanes import Lane, Mode, lanes, modes
 
 OURS, PEER, MATMUL = "ablate", "labml-nn", "matmul"
 SIZES = {
-    "reference": ("experiment=copy_repeat_reference", "attention=roper"),
+    "reference": ("experiment=copy_repeat", "attention=roper"),
     "default": ("attention=roper",),
 }
 STEPS = {"reference": 3, "default": 100}

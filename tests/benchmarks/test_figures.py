@@ -46,7 +46,7 @@ def test_linear_flops_are_those_that_torch_counts_in_the_product_s_model(overrid
 
 
 def test_a_size_reads_its_numbers_from_the_composed_config():
-    size = size_of("reference", ("experiment=copy_repeat_reference", "attention=roper"))
+    size = size_of("reference", ("experiment=copy_repeat", "attention=roper"))
     assert size[2:] == (16, 512, 128, 3, 4, 4, 5)
     assert size.tokens == 8192
 

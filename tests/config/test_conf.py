@@ -41,7 +41,7 @@ def test_an_arm_that_changes_nothing_is_refused():
 
 
 def test_the_reference_experiment_has_the_published_settings():
-    config = plain(compose_cell(["experiment=copy_repeat_reference"]))
+    config = plain(compose_cell(["experiment=copy_repeat"]))
     assert {key: config["task"][key] for key in ("seq_len", "substr_len", "rnd_len")} == {
         "seq_len": 512,
         "substr_len": 16,

@@ -33,8 +33,9 @@ def test_there_are_commands_to_test():
 
 
 @pytest.mark.parametrize("command", RUNS)
-def test_run_commands_are_accepted(cli, command):
+def test_run_commands_are_accepted(cli, command, in_tmp, text_file):
     """Sweeps and runs as dry runs of one step; `--cfg` and `--help` as they are."""
+    (in_tmp / "tinyshakespeare.txt").symlink_to(text_file)
     arguments = shlex.split(command)[3:]
     if "-m" in arguments:
         arguments += ["sweep.dry_run=true"]

@@ -17,7 +17,7 @@ COMBINATIONS = [
     ["optimizer.betas=[0.5,0.9]", "training.grad_clip=null", "study=other"],
     ["optimizer.betas=[0.8,0.9]", "++optimizer.lr=0.5", "+optimizer.amsgrad=true"],
     ["~optimizer.eps", "training.precision=bf16", "runtime.output_dir='a b'"],
-    ["experiment=copy_repeat_reference", "task.seq_len=128"],
+    ["experiment=copy_repeat", "task.seq_len=128"],
     ["ablation=tied_head", "model.layers=1", "schedule=cosine", "training.steps=10"],
 ]
 
