@@ -81,6 +81,11 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(sweep, in_tmp):
     assert list(in_tmp.iterdir()) == []
 
 
+def test_a_sweep_of_one_model_without_a_scheme_is_called_after_the_model(cli):
+    result = cli("-m", "model=bigram", "seed=range(2)", "sweep.dry_run=true")
+    assert "  bigram  " in result.out
+
+
 def test_500_seeds_are_planned_from_one_composed_cell(sweep, monkeypatch):
     compose, composed = Composer.compose, []
     monkeypatch.setattr(Composer, "compose", lambda self, overrides: composed.append(1) or compose(self, overrides))
