@@ -1,11 +1,13 @@
 """Runs of other programs become a study: layouts, variants, seeds, and every way in which a run can go wrong."""
 
+import json
 import math
 
 import pytest
 from foreign_runs import ARMS, LAYOUTS, lightning, run_folders, table, touch, write, write_grid, write_hydra
 
 from analysis.comparison import compare
+from analysis.export import comparison_data, to_json
 from analysis.foreign import load_runs
 from analysis.foreign_logs import TableLog, Wanted
 from analysis.study import StudyError
@@ -224,6 +226,28 @@ def test_lists_and_deleted_keys_are_factors_too(tmp_path):
         {"layers": [4, 4], "callbacks": None},
     ]
     assert len(study.runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2024-01-01", "2024-01-01"),
+        ("2024-13-45", "2024-13-45"),
+        ("2001-12-14 21:59:43", "2001-12-14 21:59:43"),
+        (".inf", "inf"),
+        ("-.inf", "-inf"),
+        (".nan", "nan"),
+        ("!!binary aGk=", "hi"),
+        ("!!set {b, a}", "{a, b}"),
+        ("!!int x", "!!int x"),
+        ("[1, .inf]", [1, "inf"]),
+        ("{2024-01-01: 1, 2: .nan}", {"2024-01-01": 1, "2": "nan"}),
+    ],
+)
+def test_a_value_that_json_lacks_is_a_factor_as_text(tmp_path, written, read):
+    study = load_runs(plain_runs(tmp_path, [[f"x={written}", "seed=1"], ["x=1", "seed=1"]]), DENSE)
+    assert [variant.factors["x"] for variant in study.variants] == [read, 1]
+    assert json.loads(to_json(comparison_data(compare(study, "val_loss"))))["variants"][0]["factors"] == {"x": read}
 
 
 def test_hidden_folders_and_what_lies_inside_a_run_are_no_runs(tmp_path):
