@@ -34,7 +34,7 @@ class Wanted:
 
     @classmethod
     def parse(cls, text: str) -> "Wanted":
-        """Split at the first colon. Raises StudyError unless there are both parts and FILE is a glob inside the folder."""
+        """Split at the first colon. Raises StudyError unless both parts are there and FILE is a glob in the folder."""
         pattern, _, column = text.partition(":")
         if not pattern or not column:
             raise StudyError(f"--metrics {text!r} is not FILE:COLUMN, such as metrics.csv:val_loss")
