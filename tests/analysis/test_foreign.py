@@ -192,6 +192,11 @@ def test_a_seed_key_that_no_run_has_names_the_nearest(tmp_path):
         load_runs(root, DENSE, "zzz")
 
 
+def test_seeds_beyond_the_whole_numbers_of_a_float_stay_apart(tmp_path):
+    plain_runs(tmp_path, [[f"seed={2**53 + i}"] for i in range(3)] + [["seed=2.0"]])
+    assert load_runs(tmp_path, DENSE).seeds == (2, 2**53, 2**53 + 1, 2**53 + 2)
+
+
 @pytest.mark.parametrize("seed", ["one", "null", "1.5", "true"])
 def test_a_seed_that_is_no_whole_number_is_named_with_its_run(tmp_path, seed):
     plain_runs(tmp_path, [["seed=1"], [f"seed={seed}"]])
