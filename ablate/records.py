@@ -21,7 +21,7 @@ Imports the standard library only beside it, so the analysis can read a study on
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -137,7 +137,7 @@ class SweepPlan:
 
     `question` is what was declared of the metric (`metric`, `direction`, `transform`, `threshold`, `margin`).
 
-    `looks` holds one entry per time the results were seen: {"time": ..., "seeds": {cell: number of its runs that had
+    `looks` holds one entry per time the results were seen: {"time": ..., "seeds": {cell: the seeds whose runs had
     ended, well or badly}}. They stand in a file of their own, because reports add to it while a sweep runs.
 
     `until` is null for a sweep of planned seeds. A sweep that adds seeds until decided keeps there how it does so
@@ -377,13 +377,13 @@ class StudyFolder:
         plan.looks += [look for look in read_lines(self.looks_file(sweep_id)) if isinstance(look.get("seeds"), dict)]
         return plan
 
-    def note_look(self, sweep_id: str, seeds: Mapping[str, int], time: str) -> None:
-        """Append a look: how many runs of each cell had ended. Nothing when these numbers are noted already."""
-        path = self.looks_file(sweep_id)
-        if any(look.get("seeds") == seeds for look in read_lines(path)):
+    def note_look(self, sweep_id: str, seeds: Mapping[str, Iterable[int]], time: str) -> None:
+        """Append a look: the seeds of each cell whose runs had ended. Nothing when just these are noted already."""
+        path, seen = self.looks_file(sweep_id), {cell: sorted(ended) for cell, ended in sorted(seeds.items())}
+        if any(look.get("seeds") == seen for look in read_lines(path)):
             return
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"time": time, "seeds": dict(sorted(seeds.items()))}) + "\n")
+            file.write(json.dumps({"time": time, "seeds": seen}) + "\n")
 
     def sweep_ids(self) -> list[str]:
         """The sweeps of this study, oldest first (an id starts with the time)."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ablate.records import StudyFolder
 from analysis import sources
-from analysis.design import DEFAULT_METRIC
+from analysis.question import DEFAULT_METRIC
 from analysis.scale import SCALES
 from analysis.study import Look, Study, StudyError
 

@@ -2,7 +2,8 @@
 
 The exit code tells the verdict on A against B: 0 better, 10 equivalent, 11 inconclusive, 12 worse, 13 unstable,
 14 insufficient; 2 for bad input. In a study of several tasks --task says on which of them; labels are those within that
-task, without its name. The comparison itself is `analysis.comparison.compare`.
+task, without its name. It is the row of A in a report whose baseline is B: Holm's correction goes over all comparisons
+with the baseline, so confirming here what stood out there takes nothing of it away.
 """
 
 import argparse
@@ -12,11 +13,11 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from analysis import commands, sources
-from analysis.comparison import compare
-from analysis.design import find_baseline
 from analysis.export import comparison_data, to_json, variant_data
+from analysis.question import find_baseline
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
+from analysis.task_sets import compare_tasks
 from analysis.tasks import choose_task
 from analysis.terminal import print_comparison
 
@@ -42,24 +43,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    study = choose_task(commands.load(options), options.task)
+    whole = commands.load(options)
+    study = choose_task(whole, options.task)
     a, b = (find_baseline(study, name) for name in (options.a, options.b))
     if a is b:
         raise StudyError(f"{options.a!r} and {options.b!r} are the same variant, {a.label}")
-    comparison = compare(
-        study,
+    found = compare_tasks(
+        whole,
         sources.metric_of(options),
         baseline=b.label,
         direction=options.direction,
         margin=options.margin,
         transform=options.transform,
         threshold=options.threshold,
-        only=[a.label, b.label],
+        task=options.task,
     )
+    comparison = found.first.narrowed([a.label])
     result, against = comparison.others[0]
     if options.json:
-        whole = {key: value for key, value in comparison_data(comparison).items() if key != "variants"}
-        data = whole | variant_data(comparison, result)
+        shared = {key: value for key, value in comparison_data(comparison).items() if key != "variants"}
+        data = shared | variant_data(comparison, result)
         sys.stdout.write(to_json(data))
     else:
         print_comparison(comparison, Console())

@@ -9,15 +9,15 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from analysis import design
-from analysis.design import Arm, Question
-from analysis.evidence import Compared, Gathered, gather
+from analysis.design import Arm
+from analysis.evidence import Compared, Gathered, contrast, gather
 from analysis.flags import flags_of
 from analysis.load import load_study
+from analysis.question import Question, ask
 from analysis.results import MORE_THAN_200, Against, Comparison, VariantResult
 from analysis.statistics.intervals import MINIMUM, summarise, two_groups
 from analysis.statistics.multiple import benjamini_hochberg, holm
-from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
+from analysis.statistics.paired import Difference, unpaired_difference
 from analysis.statistics.power import minimum_detectable_effect, seeds_needed, upper_sd
 from analysis.statistics.sensitivity import why_fragile
 from analysis.statistics.verdict import Evidence, judge
@@ -37,7 +37,7 @@ def compare(
     only: Iterable[str] | None = None,
     task: str | None = None,
 ) -> Comparison:
-    """Compare every variant (or `only` those labels) with the baseline.
+    """Compare every variant with the baseline; `only` shows those labels, corrected over all the same.
 
     `study` is a folder or what `load_study` gave; the baseline is the plan's first cell unless named by label, by
     factor=value or by level; `direction` is lower or higher (by default from the metric's name); `margin` is the
@@ -48,7 +48,7 @@ def compare(
     Raises StudyError when the question cannot be asked of this study.
     """
     loaded = choose_task(study if isinstance(study, Study) else load_study(study), task)
-    question = design.ask(
+    question = ask(
         loaded,
         metric,
         baseline=baseline,
@@ -57,9 +57,9 @@ def compare(
         transform=transform,
         threshold=threshold,
     )
-    (comparison,) = conclude([gather(loaded, question, only)])
-    assert only is not None or len(comparison.results) == len(loaded.variants), "rows out must equal variants in"
-    return comparison
+    (comparison,) = conclude([gather(loaded, question)])
+    assert len(comparison.results) == len(loaded.variants), "rows out must equal variants in"
+    return comparison if only is None else comparison.narrowed(only)
 
 
 def conclude(questions: Sequence[Gathered]) -> list[Comparison]:
@@ -71,7 +71,7 @@ def conclude(questions: Sequence[Gathered]) -> list[Comparison]:
     p_values = [one.difference.p for one, _ in compared]
     corrected = zip(compared, holm(p_values), benjamini_hochberg(p_values), strict=True)
     judged = (
-        replace(_judge_one(_checked(one, p_values, place), p, asked.question, asked.base), q_bh=q)
+        replace(_judge_one(_checked(one, p_values, place), p, asked.question), q_bh=q)
         for place, ((one, asked), p, q) in enumerate(corrected)
     )
     return [_comparison(asked, list(islice(judged, len(asked.compared))), len(p_values)) for asked in questions]
@@ -80,7 +80,7 @@ def conclude(questions: Sequence[Gathered]) -> list[Comparison]:
 def _comparison(asked: Gathered, judged: Sequence[Against], family: int) -> Comparison:
     study, question, others = asked.study, asked.question, iter(judged)
     results = [_result(study, question, arm, None if arm is asked.base else next(others)) for arm in asked.arms]
-    return Comparison(study, question, tuple(_mark_best(results, question)), family)
+    return Comparison(study, question, tuple(_mark_best(study, results, question)), family)
 
 
 def _checked(one: Compared, p_values: Sequence[float | None], place: int) -> Compared:
@@ -99,7 +99,7 @@ def _with_fragility(one: Compared, p_values: Sequence[float | None], place: int)
     return replace(d, fragile=why_fragile(one.pairs.variant - one.pairs.baseline, d.sensitivity, corrected))
 
 
-def _judge_one(one: Compared, p_holm: float | None, question: Question, base: Arm) -> Against:
+def _judge_one(one: Compared, p_holm: float | None, question: Question) -> Against:
     evidence = Evidence(
         difference=one.difference,
         p_holm=p_holm,
@@ -107,7 +107,7 @@ def _judge_one(one: Compared, p_holm: float | None, question: Question, base: Ar
         solved=one.success if question.threshold is not None else None,
         lower_is_better=question.lower_is_better,
         margin=question.margin,
-        two_groups=tuple(arm.variant.label for arm in (one.arm, base) if two_groups(arm.sample)),
+        two_groups=tuple(arm.variant.label for arm in (one.arm, one.base) if two_groups(arm.sample)),
         looked_before=bool(one.looks),
         alpha=question.alpha,
     )
@@ -144,20 +144,21 @@ def _result(study: Study, question: Question, arm: Arm, against: Against | None)
     return VariantResult(arm, summary, against, tuple(flags_of(study, question, arm, summary, against)))
 
 
-def _mark_best(results: list[VariantResult], question: Question) -> list[VariantResult]:
+def _mark_best(study: Study, results: list[VariantResult], question: Question) -> list[VariantResult]:
     """Mark the variant of the best mean and every one that the data cannot tell from it (p >= alpha, uncorrected)."""
     sign = 1 if question.lower_is_better else -1
     ranked = sorted((r for r in results if r.summary.mean is not None), key=lambda r: sign * (r.summary.mean or 0.0))
     if not ranked:
         return results
-    return [replace(result, among_best=_close_to(result, ranked[0], question)) for result in results]
+    return [replace(result, among_best=_close_to(study, result, ranked[0], question)) for result in results]
 
 
-def _close_to(result: VariantResult, best: VariantResult, question: Question) -> bool:
+def _close_to(study: Study, result: VariantResult, best: VariantResult, question: Question) -> bool:
+    """Whether two arms cannot be told apart: as they would be compared, on too few pairs by all their runs."""
     if result.summary.mean is None or result is best:
         return result is best
-    pairs = design.pair(result.arm, best.arm)
-    p = paired_difference(pairs.variant, pairs.baseline).p if len(pairs.seeds) >= MINIMUM else None
-    if p is None:
-        p = unpaired_difference(result.arm.sample, best.arm.sample).p
+    d = contrast(study, question, result.arm, best.arm).difference
+    if d.constant:
+        return d.mean == 0
+    p = d.p if d.p is not None else unpaired_difference(result.arm.sample, best.arm.sample).p
     return p is None or p >= question.alpha

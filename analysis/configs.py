@@ -2,8 +2,12 @@
 
 Values are compared by canonical JSON, so 1 and 1.0 are one value and the text "1" another. Sections that are not
 part of a cell, or only repeat what another key says, are left out.
+
+Values are those that JSON has. What YAML has beyond them becomes text: a date as it is written (Hydra knows no dates
+either), inf, -inf and nan by these names, bytes as UTF-8, a set as its sorted members, and keys of any type.
 """
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -23,12 +27,13 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """YAML 1.1 as PyYAML reads it, but with 1e-3 a number, as in the program that wrote the file."""
+    """YAML 1.1 as PyYAML reads it, but with 1e-3 a number and dates as text, as in the program that wrote the file."""
 
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_str)
 
 
 def read_config(run: RunFolder) -> dict[str, Any]:
@@ -48,9 +53,31 @@ def _read_flat(file: Path) -> dict[str, Any]:
 
 def _read(file: Path) -> Any:
     try:
-        return yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return _parse(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
         return None
+
+
+def _parse(text: str) -> Any:
+    """Raises YAMLError for what is no YAML, ValueError for a value that its tag forbids (!!int of no number)."""
+    return _plain(yaml.load(text, Loader=_Loader))
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON can hold it, by the rule above."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, set):
+        return f"{{{', '.join(sorted(map(str, value)))}}}"
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    return value if _in_json(value) else str(value)
+
+
+def _in_json(value: Any) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else value is None or isinstance(value, str | int)
 
 
 def read_overrides(run: RunFolder) -> dict[str, Any]:
@@ -63,8 +90,8 @@ def read_overrides(run: RunFolder) -> dict[str, Any]:
 
 def _scalar(text: str) -> Any:
     try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError:
+        return _parse(text)
+    except (ValueError, yaml.YAMLError):
         return text
 
 

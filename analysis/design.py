@@ -1,81 +1,23 @@
-"""What is compared with what: the question, the arms of each variant, and pairing by seed. No statistics here."""
+"""What is compared with what: the arms of each variant, pairing by seed, looks at results. No statistics here."""
 
-import difflib
-import math
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from analysis.formatting import factor_value
-from analysis.scale import PLAIN, SCALES, Scale
+from analysis.question import Question
+from analysis.scale import PLAIN, Scale
 from analysis.statistics.intervals import Array, Interval, wilson
-from analysis.study import Outcome, Study, StudyError, Variant
-
-DEFAULT_METRIC = "eval/loss"
-
-HIGHER_IS_BETTER = re.compile(
-    r"accuracy|exact_match|solved|success|score|reward|(?<![a-z])(acc|f1|auc|auroc|bleu|iou|psnr)(?![a-z])",
-    re.IGNORECASE,
-)
-"""Metrics whose name says that more is better; all others are losses unless the user says otherwise."""
+from analysis.study import Outcome, Study, Variant
 
 FAILURES = ("failed", "diverged")
 """Outcomes that count against a variant."""
 
+
 PENDING = ("missing", "running", "interrupted", "damaged")
 """What is no outcome yet: such a seed may still be trained."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """One comparison: a metric declared beforehand, its direction, the baseline, the smallest effect of interest.
-
-    Statistics are on `scale`, and so are `margin` and `limits`, the values that the metric can take. `threshold` is in
-    the unit of the metric: a run whose final value is at or beyond it has solved the task. `chosen_after` names what
-    the sweep's plan declares otherwise, or not at all.
-    """
-
-    metric: str
-    lower_is_better: bool
-    baseline: Variant
-    margin: float | None
-    limits: Interval
-    alpha: float = 0.05
-    scale: Scale = PLAIN
-    threshold: float | None = None
-    chosen_after: tuple[str, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """The metric as figures name its axis: eval/loss, or log eval/loss."""
-        return f"{self.scale.prefix}{self.metric}"
-
-    def solved(self, value: float) -> bool:
-        """Whether a final value of the metric is a success; every finished run is one when there is no threshold."""
-        return bool(self.solves(np.array([value]))[0])
-
-    def solves(self, values: Array) -> npt.NDArray[np.bool_]:
-        """The same for many values; NaN solves nothing unless there is no threshold."""
-        if self.threshold is None:
-            return np.ones(values.shape, dtype=bool)
-        return values <= self.threshold if self.lower_is_better else values >= self.threshold
-
-    @property
-    def threshold_text(self) -> str:
-        """What solves the task: ≤ 0.1, or ≥ 0.95; empty without a threshold."""
-        if self.threshold is None:
-            return ""
-        return f"{'≤' if self.lower_is_better else '≥'} {self.threshold:g}"
-
-    @property
-    def direction(self) -> str:
-        """lower or higher, whichever is better."""
-        return "lower" if self.lower_is_better else "higher"
 
 
 @dataclass(frozen=True)
@@ -146,187 +88,6 @@ class Pairs:
     dropped: tuple[int, ...]
 
 
-def ask(
-    study: Study,
-    metric: str | None = None,
-    *,
-    baseline: str | None = None,
-    direction: str | None = None,
-    margin: float | str | None = None,
-    transform: str | None = None,
-    threshold: float | str | None = None,
-) -> Question:
-    """Check what the user asks of a study; what is None is as the study's plan declares it for that metric.
-
-    Raises StudyError: no finished run, unknown metric, baseline, direction, transform; margin or threshold no number.
-    """
-    declared = study.declared
-    metric = metric_of(study, metric)
-    given = {"direction": direction, "margin": margin, "transform": transform, "threshold": threshold}
-    same = metric == declared.get("metric")
-    chosen = {name: declared.get(name) if value is None and same else value for name, value in given.items()}
-    question = _ask(study, metric, baseline, chosen, optional=margin is None or study.part is not None)
-    after = () if same else ("metric",) * bool(declared)
-    differing = [
-        name for name, value in given.items() if same and value is not None and not _equal(value, declared.get(name))
-    ]
-    return replace(question, chosen_after=(*after, *differing))
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two values that a user can give mean the same: 0.01 and "0.01" do."""
-    try:
-        return float(one) == float(other)
-    except (TypeError, ValueError):
-        return str(one) == str(other)
-
-
-def metric_of(study: Study, metric: str | None) -> str:
-    """The metric that is asked for: the one given, else the one that the study's plan declares."""
-    return metric or study.declared.get("metric") or DEFAULT_METRIC
-
-
-def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, Any], *, optional: bool) -> Question:
-    """The question of these values; `optional` as for `parse_margin`."""
-    direction, margin, threshold = asked["direction"], asked["margin"], asked["threshold"]
-    values = _values_of(study, metric)
-    if direction not in (None, "lower", "higher"):
-        raise StudyError(f"direction {direction!r} is neither lower nor higher")
-    lower = direction == "lower" if direction else not HIGHER_IS_BETTER.search(metric)
-    chosen = find_baseline(study, baseline) if baseline else study.variants[0]
-    scale = parse_transform(asked["transform"] or PLAIN.name, metric, values)
-    reference = [o.value for run in study.of(chosen) if (o := run.outcome(metric)).value is not None]
-    limits = limits_of(metric, values)
-    return Question(
-        metric,
-        lower,
-        chosen,
-        parse_margin(margin, reference, scale, optional=optional),
-        Interval(scale.forward(limits.low), scale.forward(limits.high)),
-        scale=scale,
-        threshold=parse_threshold(threshold),
-    )
-
-
-def parse_transform(transform: str, metric: str, values: Sequence[float]) -> Scale:
-    """The scale of that name. Raises StudyError for another name, and for a logarithm of what is not positive."""
-    if transform not in SCALES:
-        raise StudyError(f"transform {transform!r} is unknown; there are: {', '.join(SCALES)}")
-    scale = SCALES[transform]
-    if scale.is_log and min(values) <= 0:
-        raise StudyError(f"transform {transform} needs positive values, and a run has {metric} = {min(values):g}")
-    return scale
-
-
-def parse_threshold(threshold: float | str | None) -> float | None:
-    """The value that solves the task, in the unit of the metric. Raises StudyError unless it is a finite number."""
-    if threshold is None:
-        return None
-    try:
-        value = float(threshold)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise StudyError(f"threshold {str(threshold)!r} is not a finite number, such as 0.95")
-    return value
-
-
-LIMITS = (("accuracy|exact_match|solved|success", Interval(0.0, 1.0)), ("loss|perplexity", Interval(0.0, np.inf)))
-"""The values that metrics of these names can take."""
-
-
-def limits_of(metric: str, values: Sequence[float]) -> Interval:
-    """What the metric's name says of its limits, unless its values say otherwise."""
-    for pattern, limits in LIMITS:
-        if re.search(pattern, metric) and limits.low <= min(values) and max(values) <= limits.high:
-            return limits
-    return Interval(-np.inf, np.inf)
-
-
-def _values_of(study: Study, metric: str) -> list[float]:
-    """All values of a metric; an error names the metrics there are."""
-    outcomes = [run.outcome(metric) for run in study.loaded]
-    values = [o.value for o in outcomes if o.value is not None]
-    if values:
-        return values
-    if not any(run.status == "finished" for run in study.loaded):
-        counts = Counter(run.status for run in study.loaded)
-        found = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
-        raise StudyError(f"study {study.name} has no finished run to compare ({found or 'nothing was planned'})")
-    if metric not in study.metrics:
-        near = difflib.get_close_matches(metric, study.metrics, n=1)
-        hint = f"; did you mean {near[0]}?" if near else "."
-        raise StudyError(f"no metric {metric!r} in study {study.name}{hint} There are: {', '.join(study.metrics)}")
-    raise StudyError(f"no run of study {study.name} finished with a value of {metric}")
-
-
-def find_baseline(study: Study, name: str) -> Variant:
-    """The variant of a label, of factor=value pairs joined by commas, or of a level (`rope`).
-
-    Raises StudyError listing the labels when none or several match.
-    """
-    for matches in (_by_label, _by_pairs, _by_level):
-        found = [variant for variant in study.variants if matches(variant, name)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise StudyError(f"baseline {name!r} names {len(found)} variants; choose one: {_labels(found)}")
-    raise StudyError(f"no baseline {name!r} in study {study.name}; the variants are: {_labels(study.variants)}")
-
-
-def _labels(variants: Sequence[Variant]) -> str:
-    return ", ".join(variant.label for variant in variants)
-
-
-def _by_label(variant: Variant, name: str) -> bool:
-    return variant.label == name
-
-
-def _by_pairs(variant: Variant, name: str) -> bool:
-    shown = {f"{factor}={factor_value(value)}" for factor, value in variant.factors.items()}
-    return "=" in name and {part.strip() for part in name.split(",")} <= shown
-
-
-def _by_level(variant: Variant, name: str) -> bool:
-    return name in {factor_value(value) for value in variant.factors.values()}
-
-
-def parse_margin(
-    margin: float | str | None, baseline: Sequence[float | None], scale: Scale = PLAIN, *, optional: bool = False
-) -> float | None:
-    """The margin on the scale of the comparison; "2%" is of the baseline's mean, on the log scale log 1.02.
-
-    Raises StudyError unless it is positive, on the log scale unless it is in per cent, and without a value of the
-    baseline to take per cent of. If it is `optional`, as a declared one or on one task of several, the last means that
-    there is none.
-    """
-    if margin is None:
-        return None
-    text = str(margin).strip()
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = float("nan")
-    if not 0 < value < float("inf"):
-        raise StudyError(f"margin {text!r} is not a positive number (0.01) or per cent of the baseline's mean (2%)")
-    if scale.is_log:
-        return _relative_margin(text, value)
-    if not text.endswith("%"):
-        return value
-    known = [v for v in baseline if v is not None]
-    if not known and optional:
-        return None
-    if not known:
-        raise StudyError("a margin in per cent needs a finished run of the baseline")
-    return value / 100 * abs(float(np.mean(known)))
-
-
-def _relative_margin(text: str, value: float) -> float:
-    if not text.endswith("%"):
-        raise StudyError(f"margin {text!r} must be in per cent (2%) with transform log, where differences are ratios")
-    return math.log1p(value / 100)
-
-
 def arm_of(study: Study, variant: Variant, question: Question) -> Arm:
     """The outcomes of one variant."""
     outcomes = {run.seed: run.outcome(question.metric) for run in study.of(variant)}
@@ -342,11 +103,47 @@ def pair(variant: Arm, baseline: Arm) -> Pairs:
     return Pairs(seeds, np.array([left[s] for s in seeds]), np.array([right[s] for s in seeds]), dropped)
 
 
+def as_compared(study: Study, arm: Arm, base: Arm) -> tuple[Arm, Arm]:
+    """Both arms on the seeds planned for both, where one of them was stopped early."""
+    if {arm.variant.cell, base.variant.cell} & study.stopped.keys():
+        return arm.on_seeds_of(base), base.on_seeds_of(arm)
+    return arm, base
+
+
 def looks_at(study: Study, cells: frozenset[str]) -> list[int]:
     """The distinct numbers of seeds at which these cells were looked at, as the sweeps recorded them."""
-    return sorted({min(look.seeds[cell] for cell in cells) for look in study.looks if cells <= look.seeds.keys()} - {0})
+    return sorted({_size(look.seeds, cells) for look in study.looks if cells <= look.seeds.keys()} - {0})
 
 
 def seeds_now(study: Study, cells: frozenset[str]) -> int:
     """The number of seeds that a look at the present results sees, counted as `Look` counts them."""
-    return min(study.ended[cell] for cell in cells)
+    return _size(study.ended, cells)
+
+
+def _size(seeds: Mapping[str, frozenset[int]], cells: frozenset[str]) -> int:
+    return min(len(seeds.get(cell, frozenset())) for cell in cells)
+
+
+class Seen(NamedTuple):
+    """Pairs in the order in which looks came to see them, and how many each look saw."""
+
+    order: list[int]
+    sizes: list[int]
+
+
+def pairs_seen(study: Study, pairs: Pairs, cells: frozenset[str]) -> Seen:
+    """What the looks saw of these pairs, from the smallest on.
+
+    A look that did not see all that a smaller one saw, because it was at other seeds, is left out: the running maximum
+    of an e-value holds along one growing sample.
+    """
+    looks = [look.seeds for look in study.looks if cells <= look.seeds.keys()]
+    sights = {frozenset.intersection(*(seeds[cell] for cell in cells)) & frozenset(pairs.seeds) for seeds in looks}
+    known: frozenset[int] = frozenset()
+    order: list[int] = []
+    sizes: list[int] = []
+    for one in sorted(sights, key=lambda sight: (len(sight), sorted(sight))):
+        if known <= one:
+            order += [place for place, seed in enumerate(pairs.seeds) if seed in one - known]
+            known, sizes = one, [*sizes, len(one)]
+    return Seen([*order, *(place for place, seed in enumerate(pairs.seeds) if seed not in known)], sizes)

@@ -3,11 +3,12 @@
 `gather` gives one `Gathered` per question; verdicts are made of it in `analysis.comparison`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from analysis import design
-from analysis.design import PENDING, Arm, Pairs, Question
+from analysis.design import PENDING, Arm, Pairs
+from analysis.question import Question
 from analysis.statistics.paired import Difference, paired_difference, unpaired_difference
 from analysis.statistics.sequential import at_several_looks
 from analysis.statistics.verdict import Outcomes
@@ -16,9 +17,13 @@ from analysis.study import Study
 
 @dataclass(frozen=True)
 class Compared:
-    """One variant against the baseline, not corrected yet; the fields are those of `analysis.results.Against`."""
+    """One variant against the baseline, not corrected yet; the other fields are those of `analysis.results.Against`.
+
+    `arm` and `base` are the arms as they were compared: on the seeds planned for both, where one was stopped early.
+    """
 
     arm: Arm
+    base: Arm
     pairs: Pairs
     difference: Difference
     outcomes: Outcomes
@@ -38,25 +43,19 @@ class Gathered:
     compared: tuple[Compared, ...]
 
 
-def gather(study: Study, question: Question, only: Iterable[str] | None = None) -> Gathered:
-    """Compare every variant (or `only` those labels) with the baseline of the question."""
-    chosen = [study.variant(label) for label in only] if only is not None else list(study.variants)
+def gather(study: Study, question: Question) -> Gathered:
+    """Compare every variant with the baseline of the question."""
     base = design.arm_of(study, question.baseline, question)
     arms = [
-        base if variant is question.baseline else design.arm_of(study, variant, question)
-        for variant in study.variants
-        if variant in chosen
+        base if variant is question.baseline else design.arm_of(study, variant, question) for variant in study.variants
     ]
-    if question.baseline not in chosen:
-        arms.insert(0, base)
     others = [arm for arm in arms if arm is not base]
     return Gathered(study, question, tuple(arms), base, tuple(contrast(study, question, arm, base) for arm in others))
 
 
 def contrast(study: Study, question: Question, arm: Arm, base: Arm) -> Compared:
     """One arm minus another: paired where seeds are shared, else Welch; anytime-valid after several looks."""
-    if {arm.variant.cell, base.variant.cell} & study.stopped.keys():
-        arm, base = arm.on_seeds_of(base), base.on_seeds_of(arm)
+    arm, base = design.as_compared(study, arm, base)
     pairs = design.pair(arm, base)
     lower = question.lower_is_better
     paired = study.shared_seeds and bool(set(arm.ended) & set(base.ended))
@@ -65,15 +64,15 @@ def contrast(study: Study, question: Question, arm: Arm, base: Arm) -> Compared:
     looks = _several_looks(study, arm, base)
     if not paired:
         unpaired = unpaired_difference(arm.sample, base.sample, lower_is_better=lower)
-        return Compared(arm, pairs, unpaired, outcomes, success, looks, None)
+        return Compared(arm, base, pairs, unpaired, outcomes, success, looks, None)
     difference = paired_difference(pairs.variant, pairs.baseline, lower_is_better=lower)
     if looks:
-        seen = [sum(seed in study.seeds[:n] for seed in pairs.seeds) for n in looks]
-        difference = at_several_looks(difference, pairs.variant - pairs.baseline, seen)
+        seen = design.pairs_seen(study, pairs, frozenset({arm.variant.cell, base.variant.cell}))
+        difference = at_several_looks(difference, (pairs.variant - pairs.baseline)[seen.order], seen.sizes)
     lost = len(pairs.dropped) > 0.2 * (len(pairs.seeds) + len(pairs.dropped))
     welch = unpaired_difference(arm.sample, base.sample, lower_is_better=lower) if lost else None
     beside = welch if welch is not None and welch.p is not None else None
-    return Compared(arm, pairs, difference, outcomes, success, looks, beside)
+    return Compared(arm, base, pairs, difference, outcomes, success, looks, beside)
 
 
 def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
@@ -82,12 +81,12 @@ def _several_looks(study: Study, arm: Arm, base: Arm) -> tuple[int, ...]:
     Empty when there was but one and the number of seeds did not hang on results: at all planned seeds, none pending.
     """
     cells = frozenset({arm.variant.cell, base.variant.cell})
-    recorded = design.looks_at(study, cells)
-    looks = sorted({*recorded, design.seeds_now(study, cells)}) if recorded else []
+    recorded, now = design.looks_at(study, cells), design.seeds_now(study, cells)
     if cells & study.open_ended:
-        return tuple(looks)
+        return tuple(sorted({*recorded, now} - {0}))
+    looks = sorted({*recorded, now}) if recorded else []
     pending = any(counts[kind] for counts in (arm.counts, base.counts) for kind in PENDING)
-    early = pending and any(n < len(study.seeds) for n in looks)
+    early = pending and any(n < max(len(arm.outcomes), len(base.outcomes)) for n in looks)
     return tuple(looks) if len(looks) > 1 or early else ()
 
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ablate.jsonfiles import strict
 from analysis.comparison_table import counts, success
 from analysis.factorial_tables import FactorialReport, factorial_data, factorial_report
 from analysis.overall_tables import aggregate_data
 from analysis.results import Comparison, VariantResult
+from analysis.scale import Scale
 from analysis.statistics.intervals import Interval
 from analysis.study import Replaced
 from analysis.task_sets import TaskSet
@@ -92,6 +94,12 @@ def _pair(bounds: Interval | None) -> list[float] | None:
     return list(bounds) if bounds is not None and all(map(math.isfinite, bounds)) else None
 
 
+def _ratio(scale: Scale, value: float | None) -> float | None:
+    """The exponential of a mean or difference of logarithms; None on the plain scale, and where it overflows."""
+    found = scale.back(value) if scale.is_log and value is not None else math.inf
+    return found if math.isfinite(found) else None
+
+
 def variant_data(comparison: Comparison, result: VariantResult) -> dict[str, Any]:
     """One variant; the baseline has the same keys, null where it would be compared with itself.
 
@@ -101,7 +109,7 @@ def variant_data(comparison: Comparison, result: VariantResult) -> dict[str, Any
     summary, scale = result.summary, comparison.question.scale
     own = {
         "label": result.variant.label,
-        "factors": dict(result.variant.factors),
+        "factors": strict(result.variant.factors),
         "cell": result.variant.cell,
         **counts(result),
         **success(result.arm),
@@ -112,7 +120,7 @@ def variant_data(comparison: Comparison, result: VariantResult) -> dict[str, Any
         "iqm": summary.iqm,
         "min": summary.low,
         "max": summary.high,
-        "geometric_mean": scale.back(summary.mean) if scale.is_log and summary.mean is not None else None,
+        "geometric_mean": _ratio(scale, summary.mean),
         "geometric_ci": _pair(scale.back_interval(summary.interval)) if scale.is_log else None,
         "among_best": result.among_best,
     }
@@ -147,7 +155,7 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
         "sentence": verdict_sentence(comparison, result, against),
         "seeds_paired": list(against.pairs.seeds),
         "seeds_dropped": list(against.pairs.dropped),
-        "ratio": scale.back(d.mean) if scale.is_log and d.mean is not None else None,
+        "ratio": _ratio(scale, d.mean),
         "ratio_ci": _pair(scale.back_interval(d.interval)) if scale.is_log else None,
         "success_p": against.success.p(paired=d.paired),
         "sensitivity": {**asdict(d.sensitivity), "fragile": d.fragile},

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from analysis import formatting as fmt
-from analysis.design import PENDING, Arm, Question, arm_of, finished
+from analysis.design import PENDING, Arm, arm_of, as_compared, finished
+from analysis.question import Question
 from analysis.results import Against
 from analysis.statistics.intervals import Summary, is_constant, one_apart, two_groups
 from analysis.statistics.tail import slow_tail
@@ -70,24 +71,28 @@ def _tail_flags(question: Question, arm: Arm, base: Arm) -> Iterable[str]:
     for one, other in ((arm, base), (base, arm)):
         tail = slow_tail(one.sample, other.sample, lower_is_better=question.lower_is_better, alpha=question.alpha)
         if tail is not None:
-            fence, name = fmt.number(question.scale.back(tail.fence), 3), other.variant.label
+            fence, name = question.scale.back(tail.fence), other.variant.label
+            places = fmt.decimals(abs(fence - question.scale.back(float(np.median(other.sample)))), fence)
+            shown = fmt.number(fence, places)
             side = "above" if question.lower_is_better else "below"
             yield (
-                f"slow tail of {one.variant.label}: {tail.runs} of {tail.n} runs {side} {fence}, the fence of {name}; "
+                f"slow tail of {one.variant.label}: {tail.runs} of {tail.n} runs {side} {shown}, the fence of {name}; "
                 f"spreads differ (Brown-Forsythe {fmt.p_phrase(tail.p)})"
             )
 
 
 def _pair_flags(study: Study, question: Question, arm: Arm, against: Against) -> Iterable[str]:
     difference = against.difference
-    yield from _tail_flags(question, arm, arm_of(study, question.baseline, question))
+    arm, base = as_compared(study, arm, arm_of(study, question.baseline, question))
+    yield from _tail_flags(question, arm, base)
     if not difference.paired:
         yield (
             "unpaired: no common seeds" if study.shared_seeds else "unpaired: equal run numbers have nothing in common"
         )
     if against.looks:
-        yield f"looked at {', '.join(map(str, against.looks))} seeds: anytime-valid interval"
-    if difference.constant:
+        how = "anytime-valid interval" if difference.paired else "unpaired arms have no interval that allows for it"
+        yield f"looked at {', '.join(map(str, against.looks))} seeds: {how}"
+    if difference.constant and not (_at_limit(question, arm) and _at_limit(question, base)):
         yield "identical across seeds: check that the factor takes effect and the seed reaches the generator"
     if difference.fragile:
         yield f"fragile: {difference.fragile}"

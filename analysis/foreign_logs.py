@@ -34,12 +34,16 @@ class Wanted:
 
     @classmethod
     def parse(cls, text: str) -> "Wanted":
-        """Split at the first colon. Raises StudyError unless there are both parts and the file is inside the folder."""
+        """Split at the first colon. Raises StudyError unless both parts are there and FILE is a glob in the folder."""
         pattern, _, column = text.partition(":")
         if not pattern or not column:
             raise StudyError(f"--metrics {text!r} is not FILE:COLUMN, such as metrics.csv:val_loss")
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
             raise StudyError(f"--metrics {text!r}: FILE is a path inside each run folder, such as logs/metrics.csv")
+        if not Path(pattern).parts:
+            raise StudyError(f"--metrics {text!r}: FILE names no file; give one in the run folder, such as metrics.csv")
+        if any("**" in part and part != "**" for part in Path(pattern).parts):
+            raise StudyError(f"--metrics {text!r}: in FILE ** is a whole folder name, such as **/metrics.csv")
         return cls(pattern, column)
 
     def files(self, run: Path) -> list[Path]:

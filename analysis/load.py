@@ -253,10 +253,22 @@ def _study(
         config=configs.first_readable(folders),
         declared=newest.question if newest else {},
         until=until,
-        stopped={cell: Stopped(one["seeds"], one["why"]) for cell, one in (until or {}).get("stopped", {}).items()},
+        stopped=_stopped(plans if sweep == "all" else plans[-1:]),
         open_ended=frozenset(cell.cell for plan in plans if plan.until for cell in plan.cells),
         cache=Cache(reading.folder.path),
     )
+
+
+def _stopped(plans: Sequence[SweepPlan]) -> dict[str, Stopped]:
+    """The cells that were decided early, as far as no later plan asked for more of their seeds."""
+    found: dict[str, Stopped] = {}
+    for plan in plans:
+        stopped = (plan.until or {}).get("stopped", {})
+        for cell in (one.cell for one in plan.cells):
+            found.pop(cell, None)
+            if cell in stopped:
+                found[cell] = Stopped(stopped[cell]["seeds"], stopped[cell]["why"])
+    return found
 
 
 def _check_one_study(path: Path, runs: Sequence[LoadedRun]) -> None:
@@ -275,9 +287,12 @@ def _looks(plans: Sequence[SweepPlan]) -> tuple[Look, ...]:
     return tuple(look for look in looks if any(look.seeds.values()))
 
 
-def _seeds_seen(plan: SweepPlan, look: Mapping[str, Any]) -> dict[str, int]:
-    """Runs that had ended, by cell; of a look that gives their total, evenly spread (runs go seed by seed)."""
+def _seeds_seen(plan: SweepPlan, look: Mapping[str, Any]) -> dict[str, frozenset[int]]:
+    """Seeds whose runs had ended, by cell.
+
+    Of a look that gives the number of runs only, the first seeds of the plan, evenly spread (runs go seed by seed).
+    """
     if "seeds" in look:
-        return dict(look["seeds"])
+        return {cell: frozenset(seeds) for cell, seeds in look["seeds"].items()}
     each = -(-int(look.get("finished") or 0) // max(1, len(plan.cells)))
-    return {cell.cell: each for cell in plan.cells}
+    return {cell.cell: frozenset(plan.seeds[:each]) for cell in plan.cells}

@@ -3,14 +3,13 @@
 Without a column of seeds the runs of each variant are numbered and not paired. Other columns are ignored.
 """
 
+import csv
 import difflib
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from ablate.records import RunRecord, Status
 from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
@@ -23,16 +22,17 @@ def load_csv(path: Path | str, *, metric: str, seed_column: str | None = None, s
 
     An empty or non-finite value is a run that diverged; of two rows of one variant and seed the later stands.
     `shared_seeds=False` when equal numbers of two variants mean nothing. Raises StudyError, one line, for what is no
-    table, lacks a column, or has a row without a variant, with a seed that is no whole number or a value that is none.
+    table, lacks a column or has it twice, or has a row that is longer than the header, without a variant, with a seed
+    that is no whole number or a value that is none.
     """
-    frame = _read(Path(path))
-    known = [str(name) for name in frame.columns]
+    table = _read(Path(path))
+    known = list(table)
     for column in ("variant", metric, *([seed_column] if seed_column else [])):
         _check_column(Path(path), known, column)
     seed_column = seed_column or (SEED if SEED in known else None)
-    names = _variants(Path(path), frame["variant"].tolist())
-    values = _values(Path(path), metric, frame[metric].tolist())
-    seeds = _seeds(Path(path), seed_column, frame[seed_column].tolist()) if seed_column else _numbered(names)
+    names = _variants(Path(path), table["variant"])
+    values = _values(Path(path), metric, table[metric])
+    seeds = _seeds(Path(path), seed_column, table[seed_column]) if seed_column else _numbered(names)
     variants = {name: Variant(name, name, {"variant": name}) for name in dict.fromkeys(names)}
     runs: dict[tuple[str, int], LoadedRun] = {}
     replaced = []
@@ -51,13 +51,32 @@ def load_csv(path: Path | str, *, metric: str, seed_column: str | None = None, s
     )
 
 
-def _read(path: Path) -> pd.DataFrame:
-    """All cells as text, so that a variant 1.0 keeps its name; blanks are empty."""
+def _read(path: Path) -> dict[str, list[str]]:
+    """The columns by name, cells as text, so that a variant 1.0 keeps its name; cells that a row lacks are empty."""
     try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (ValueError, pd.errors.ParserError) as error:  # an empty file and one that is no text are ValueErrors too
-        lines = str(error).strip().splitlines()
-        raise StudyError(f"{path}: not a table in CSV ({lines[0] if lines else type(error).__name__})") from error
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            header, *rows = [row for row in csv.reader(lines, strict=True) if row] or [[]]
+    except (ValueError, csv.Error) as error:  # what is no text is a ValueError
+        raise StudyError(f"{path}: not a table in CSV ({error})") from error
+    _check_shape(path, header, rows)
+    padded = [row + [""] * (len(header) - len(row)) for row in rows]
+    return {name: [row[place] for row in padded] for place, name in enumerate(header)}
+
+
+def _check_shape(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Raise StudyError for no header, two columns of one name, and a row that goes on beyond the header.
+
+    Blank cells do not count: some programs end each line with a comma.
+    """
+    if not any(header):
+        raise StudyError(f"{path}: not a table in CSV (no header; the first line names the columns)")
+    twice = [name for name, times in Counter(filter(None, header)).items() if times > 1]
+    if twice:
+        raise StudyError(f"{path}: {len(header)} columns, of which several are named {twice[0]!r}; rename all but one")
+    for number, row in enumerate(rows, 1):
+        if any(cell.strip() for cell in row[len(header) :]):
+            told = f"row {number} has {len(row)} cells, the header {len(header)} columns"
+            raise StudyError(f"{path}: {told}; quote cells that hold a comma")
 
 
 def _check_column(path: Path, known: Sequence[str], column: str) -> None:
@@ -79,11 +98,20 @@ def _variants(path: Path, cells: Sequence[str]) -> list[str]:
 def _seeds(path: Path, column: str, cells: Sequence[str]) -> list[int]:
     seeds = []
     for row, cell in enumerate(cells, 1):
-        number = _number(cell)
-        if number is None or not float(number).is_integer():
+        seed = _whole(cell)
+        if seed is None:
             raise StudyError(f"{path}: row {row} has {column} {cell!r}, not a whole number")
-        seeds.append(int(number))
+        seeds.append(seed)
     return seeds
+
+
+def _whole(cell: str) -> int | None:
+    """A whole number, exact at any size where it is written as one; 2.0 is one too, for programs that write 2 so."""
+    try:
+        return int(cell)
+    except ValueError:
+        number = _number(cell)
+        return int(number) if number is not None and number.is_integer() else None
 
 
 def _values(path: Path, metric: str, cells: Sequence[str]) -> list[float]:
@@ -115,7 +143,7 @@ def _numbered(names: Sequence[str]) -> list[int]:
 
 
 def _run(study: str, variant: Variant, seed: int, metric: str, value: float) -> LoadedRun:
-    finite = bool(np.isfinite(value))
+    finite = math.isfinite(value)
     record = RunRecord(
         status=Status.finished if finite else Status.diverged,
         study=study,
@@ -130,5 +158,5 @@ def _run(study: str, variant: Variant, seed: int, metric: str, value: float) -> 
 
 def _replaced(earlier: LoadedRun, metric: str, value: Any) -> Replaced:
     old = earlier.outcome(metric).value
-    new = value if np.isfinite(value) else None
+    new = value if math.isfinite(value) else None
     return Replaced(earlier.variant.label, earlier.seed, earlier.status, "in an earlier row", old != new)

@@ -1,10 +1,12 @@
 """What a comparison gives: numbers, verdicts and flags, ready to be shown. Made by `analysis.comparison`."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from analysis import design
-from analysis.design import Arm, Pairs, Question
+from analysis.design import Arm, Pairs
+from analysis.question import Question
 from analysis.statistics.intervals import Summary
 from analysis.statistics.paired import Difference
 from analysis.statistics.verdict import Judgement, Outcomes
@@ -94,6 +96,11 @@ class Comparison:
         base = self.question.baseline.cell
         cells = [frozenset({base, result.variant.cell}) for result, _ in self.others]
         return sorted({n for pair in cells for n in design.looks_at(self.study, pair)})
+
+    def narrowed(self, labels: Iterable[str]) -> "Comparison":
+        """The rows of these labels and of the baseline; every number as it is among all variants."""
+        kept = {self.study.variant(label).cell for label in labels} | {self.question.baseline.cell}
+        return replace(self, results=tuple(result for result in self.results if result.variant.cell in kept))
 
     def result(self, label: str) -> VariantResult:
         """The row of a label; raises StudyError listing the labels there are."""

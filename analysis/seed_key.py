@@ -73,7 +73,7 @@ def seed_of(run: Settings, key: str) -> int:
     value = run.setting(key)
     try:
         seed = int(value)
-        if isinstance(value, bool) or seed != float(value):
+        if isinstance(value, bool) or (isinstance(value, float) and seed != value):
             raise ValueError(value)
     except (TypeError, ValueError):
         told = f"seed key {key}: {value!r} in {run.place} is not a whole number"

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 
 from ablate.records import StudyFolder
-from analysis.design import DEFAULT_METRIC
 from analysis.foreign import load_runs
 from analysis.foreign_logs import Wanted
 from analysis.load import load_study
 from analysis.plain_csv import load_csv
+from analysis.question import DEFAULT_METRIC
 from analysis.study import Study, StudyError
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis import formatting as fmt
-from analysis.design import Arm, Question
+from analysis.design import Arm
+from analysis.question import Question
 from analysis.results import Comparison
 from analysis.series import EMPTY, Series
 from analysis.statistics.multiple import holm

@@ -6,7 +6,6 @@ it: what is missing, damaged or failed is counted, never dropped.
 
 import functools
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,9 +113,9 @@ class LoadedRun:
 
 @dataclass(frozen=True)
 class Look:
-    """Results were looked at when this many runs of each of these cells had ended, well or badly."""
+    """Results were looked at when the runs of these seeds of each of these cells had ended, well or badly."""
 
-    seeds: Mapping[str, int]
+    seeds: Mapping[str, frozenset[int]]
 
 
 @dataclass(frozen=True)
@@ -177,9 +176,13 @@ class Study:
     cache: Cache = field(default_factory=Cache)
 
     @functools.cached_property
-    def ended(self) -> Counter[str]:
-        """How many runs of each cell have ended, well or badly: what a look at these results sees."""
-        return Counter(run.variant.cell for run in self.loaded if run.status in ENDED)
+    def ended(self) -> dict[str, frozenset[int]]:
+        """The seeds of each cell whose runs have ended, well or badly: what a look at these results sees."""
+        found: dict[str, set[int]] = {variant.cell: set() for variant in self.variants}
+        for run in self.loaded:
+            if run.status in ENDED:
+                found[run.variant.cell].add(run.seed)
+        return {cell: frozenset(seeds) for cell, seeds in found.items()}
 
     @functools.cached_property
     def places(self) -> dict[str, int]:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from analysis import design
 from analysis.aggregate import Aggregate, aggregate, labels_of, obstacle
 from analysis.comparison import conclude
-from analysis.design import Question
 from analysis.evidence import gather
 from analysis.load import load_study
+from analysis.question import Question, ask, find_baseline, metric_of
 from analysis.results import Comparison
 from analysis.statistics.aggregate import FEWEST_TASKS
 from analysis.study import Study, StudyError
@@ -79,19 +78,21 @@ def compare_tasks(
     threshold: float | str | None = None,
     task: str | None = None,
 ) -> TaskSet:
-    """Compare every variant with the baseline, task by task (or on one `task`); parameters as for `compare`.
+    """Compare every variant with the baseline, task by task; parameters as for `compare`.
+
+    With a `task` only that is given, corrected over the comparisons of all tasks all the same.
 
     The baseline of a task is its variant with the factors of the one asked for, named with or without the task. A
     margin in per cent is of each task's own baseline; there is none where that has no finished run. Raises StudyError
     when the question cannot be asked of the study.
     """
     whole = study if isinstance(study, Study) else load_study(study)
-    tasks = by_task(whole) if task is None else {task: choose_task(whole, task)}
-    if len(tasks) == 1:
-        whole = next(iter(tasks.values()))
-    metric = design.metric_of(whole, metric)
+    tasks = by_task(whole)
+    if task is not None:
+        choose_task(whole, task)  # which says what is wrong
+    metric = metric_of(whole, metric)
     if not any(_has_value(one, metric) for one in tasks.values()):
-        design.ask(whole, metric)  # which says what is wrong
+        ask(whole, metric)  # which says what is wrong
     label = _baseline(whole, tasks, baseline)
     left_out = {name: reason for name, one in tasks.items() if (reason := _obstacle(one, metric, label))}
     kept = {name: one for name, one in tasks.items() if name not in left_out}
@@ -102,7 +103,11 @@ def compare_tasks(
         raise StudyError(f"no task of study {whole.name} can be compared ({reasons})")
     found = conclude([gather(kept[name], question) for name, question in questions.items()])
     comparisons = dict(zip(questions, found, strict=True))
-    return TaskSet(whole, comparisons, left_out, aggregate(comparisons))
+    if task is None:
+        return TaskSet(whole, comparisons, left_out, aggregate(comparisons))
+    if task not in comparisons:
+        raise StudyError(f"task {task} cannot be compared: {left_out.get(task, 'no run has finished')}")
+    return TaskSet(tasks[task], {task: comparisons[task]}, {}, None)
 
 
 def _baseline(whole: Study, tasks: Mapping[str, Study], name: str | None) -> str:
@@ -112,7 +117,7 @@ def _baseline(whole: Study, tasks: Mapping[str, Study], name: str | None) -> str
     if named is not None:
         return next(variant.label for variant in within if variant.cell == named.cell)
     union = {variant.label: variant for variant in within}
-    return design.find_baseline(replace(whole, variants=tuple(union.values())), str(name)).label
+    return find_baseline(replace(whole, variants=tuple(union.values())), str(name)).label
 
 
 def _obstacle(study: Study, metric: str, label: str) -> str:
@@ -127,9 +132,7 @@ def _obstacle(study: Study, metric: str, label: str) -> str:
 
 def _questions(tasks: Mapping[str, Study], metric: str, label: str, asked: Mapping[str, Any]) -> dict[str, Question]:
     """The question put to each task; to one without a finished run it is that of another, without a margin."""
-    own = {
-        name: design.ask(one, metric, baseline=label, **asked) for name, one in tasks.items() if _has_value(one, metric)
-    }
+    own = {name: ask(one, metric, baseline=label, **asked) for name, one in tasks.items() if _has_value(one, metric)}
     if not own:
         return {}
     other = replace(next(iter(own.values())), margin=None)

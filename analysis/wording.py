@@ -169,12 +169,20 @@ def seeds_part(comparison: Comparison) -> str:
     done = [result.counts["ok"] for result in comparison.results]
     span = str(min(done)) if min(done) == max(done) else f"{min(done)}–{max(done)}"
     which = f"{'seeds' if study.shared_seeds else 'runs'} {fmt.seed_list(study.seeds)}"
-    seeds = f"n = {span} of {plural(len(study.seeds), 'planned run')} per variant ({which})"
+    seeds = f"n = {span}{_planned_text(comparison)} per variant ({which})"
     streams = [s for s in ("init", "data", "dropout") if f"seeds.{s}" in study.config]
     varied = [s for s in streams if study.config[f"seeds.{s}"] is None]
     named = f"; between seeds vary: {', '.join(varied)}" if varied else ""
     fixed = f"; fixed: {', '.join(s for s in streams if s not in varied)}" if len(varied) < len(streams) else ""
     return f"{seeds}{named}{fixed}."
+
+
+def _planned_text(comparison: Comparison) -> str:
+    """Of how many planned runs; a study without a plan has runs only."""
+    planned = sorted({result.counts.total() for result in comparison.results})
+    span = f"{planned[0]}–{planned[-1]}" if len(planned) > 1 else str(planned[0])
+    noun = "planned run" if comparison.study.sweep else "run"
+    return f" of {span} {noun}{'s' * (planned[-1] != 1)}"
 
 
 def method_part(comparison: Comparison) -> str:
@@ -183,7 +191,9 @@ def method_part(comparison: Comparison) -> str:
     paired = {frozenset({True}): "paired by seed", frozenset({False}): "unpaired (Welch)"}
     how = paired.get(frozenset(kinds), "paired by seed where seeds are shared, else Welch")
     methods = {
-        "anytime-valid paired t (tau = 1) after an early look or several" if against.looks else "Student t"
+        "anytime-valid paired t (tau = 1) after an early look or several"
+        if against.looks and against.difference.paired
+        else "Student t"
         for _, against in comparison.others
     }
     method = ", else ".join(sorted(methods, key=len, reverse=True))
@@ -220,7 +230,8 @@ def looks_part(comparison: Comparison) -> str:
         ended = f" Stopped: {until['ended']}." if until["ended"] else ""
         how = f"in blocks of {until['block']} until decided, at most {until['max_seeds']}"
         return f"Seeds added {how}; looked at {seen} seeds.{ended}"
-    return f"Looked at {seen} of {len(comparison.study.seeds)} planned seeds." if looks else ""
+    planned = max(result.counts.total() for result in comparison.results)
+    return f"Looked at {seen} of {planned} planned seeds." if looks else ""
 
 
 def declared_part(comparison: Comparison) -> str:
@@ -228,7 +239,7 @@ def declared_part(comparison: Comparison) -> str:
     after, declared = comparison.question.chosen_after, comparison.study.declared
     if not declared:
         return ""
-    names = "Metric, direction, scale, threshold and margin are as the sweep's plan declared them."
+    names = "Metric, direction, scale, threshold, margin and baseline are as the sweep's plan declared them."
     return f"Chosen after the sweep was planned: {', '.join(after)}." if after else names
 
 

@@ -87,11 +87,17 @@ def _planned(
     shown = swept or {key: value for key, value in found.items() if key == "attention"}
     return PlannedCell(
         cell=cell_identity(values),
-        label=label_of(shown) if shown else str(composed.hydra.runtime.choices.get("attention", "default")),
+        label=label_of(shown) if shown else _choice(composed),
         factors=swept,
         folder=cell_folder(values),
         overrides=overrides,
     )
+
+
+def _choice(composed: DictConfig) -> str:
+    """What a sweep of one cell is called: its scheme, or its model where that has none to choose."""
+    choices = composed.hydra.runtime.choices
+    return str(choices.get("attention") or choices.get("model") or "default")
 
 
 def _check_folder(composed: DictConfig, values: Mapping[str, Any], seed: int) -> None:

@@ -147,8 +147,9 @@ class Sweep:
             with Display(self.todo, len(self.runs), self.console, mode) as display:
                 self._rounds()
                 display.poll()
-        ended = Counter(run.cell.cell for run in self.runs if self.watcher.state(run.folder).status in ENDED)
-        seeds = {cell.cell: ended[cell.cell] for cell in self.plan.sweep.cells}
+        ended = [run for run in self.runs if self.watcher.state(run.folder).status in ENDED]
+        cells = [cell.cell for cell in self.plan.sweep.cells]
+        seeds = {cell: [run.seed for run in ended if run.cell.cell == cell] for cell in cells}
         self.plan.study.note_look(self.plan.sweep.id, seeds, datetime.now(UTC).isoformat(timespec="seconds"))
 
     def _another_block(self) -> bool:

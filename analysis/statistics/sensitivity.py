@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
+from analysis.formatting import p_phrase
 from analysis.statistics.intervals import MINIMUM, Array
 
 EXACT_LIMIT = 20
@@ -103,7 +104,7 @@ def why_fragile(
     assert checks.t is not None
     against = list(_disagreeing(differences, checks, checks.t, alpha))
     if against:
-        return f"the t-test (p = {checks.t:.3f}) and {' and '.join(against)} disagree"
+        return f"the t-test ({p_phrase(checks.t)}) and {' and '.join(against)} disagree"
     return _one_seed_decides(differences, checks.t, corrected, alpha)
 
 
@@ -116,9 +117,9 @@ def _disagreeing(differences: Array, checks: Sensitivity, t: float, alpha: float
     found = t < alpha
     for name, p in (("the sign-flip test", checks.sign_flip), ("the Wilcoxon test", checks.wilcoxon)):
         if p is not None and (p < alpha) != found:
-            yield f"{name} (p = {p:.3f})"
+            yield f"{name} ({p_phrase(p)})"
     if checks.welch is not None and checks.welch < alpha and not found:
-        yield f"the Welch test (p = {checks.welch:.3f})"
+        yield f"the Welch test ({p_phrase(checks.welch)})"
     if found and checks.iqm_difference is not None and checks.iqm_difference * differences.mean() < 0:
         yield f"the difference of interquartile means ({checks.iqm_difference:+.2g})".replace("-", "−")
 

@@ -121,7 +121,7 @@ def write_study(
         for seed, value in zip(chosen, values[cell.label], strict=False):
             change = (changes or {}).get((cell.label, seed), lambda run: run)
             write_run(folder.run(cell.folder, seed), change(record(cell, seed, value, metric)), curves=curves)
-    each = [{cell.cell: -(-n // len(cells)) for cell in cells} for n in looks]
+    each = [{cell.cell: chosen[: -(-n // len(cells))] for cell in cells} for n in looks]
     looked = [{"time": "2026-01-01T01:00:00+00:00", "seeds": seeds} for seeds in each]
     folder.write_sweep(
         SweepPlan(

@@ -21,7 +21,7 @@ from fake_study import (
 )
 
 from ablate.records import RunFolder, Status
-from analysis import design
+from analysis import question
 from analysis.comparison import compare
 from analysis.load import load_study
 from analysis.plain_csv import load_csv
@@ -77,7 +77,7 @@ def test_the_published_study_is_inconclusive(path):
     assert against.judgement.verdict == Verdict.inconclusive
     assert seeds_needed(d.sd, d.mean, paired=False) == 20
     (tail,) = [flag for flag in comparison.result("roper").flags if "tail" in flag]
-    assert tail.startswith("slow tail of rope: 3 of 10 runs above 0.329, the fence of roper; spreads differ (")
+    assert tail.startswith("slow tail of rope: 3 of 10 runs above 0.3291, the fence of roper; spreads differ (")
 
 
 def test_every_variant_is_a_row_and_the_first_is_the_baseline():
@@ -308,12 +308,36 @@ def test_a_flag_of_several_variants_is_said_once_and_verdicts_are_counted():
     ],
 )
 def test_the_limits_of_a_metric_come_from_its_name_and_its_values(metric, values, limits):
-    assert design.limits_of(metric, values) == limits
+    assert question.limits_of(metric, values) == limits
 
 
 def test_in_bold_is_all_that_cannot_be_told_from_the_best():
     arms = {"a": BASE, "b": shifted(BASE, -0.0005, seed=4), "c": shifted(BASE, 0.3)}
     assert [result.among_best for result in compare(study_of(arms)).results] == [True, True, False]
+
+
+def test_in_bold_no_run_number_pairs_arms_that_share_no_seeds():
+    values = {"a": noise(1, 8), "b": [v + 0.01 for v in noise(2, 8)]}
+    bold = []
+    for order in (range(8), (3, 1, 7, 0, 5, 2, 6, 4)):
+        study = study_of({"a": values["a"], "b": [values["b"][i] for i in order]}, shared_seeds=False)
+        bold.append([result.among_best for result in compare(study).results])
+    assert bold[0] == bold[1]
+
+
+def test_arms_that_are_each_constant_are_told_apart():
+    arms = {"a": [0.0] * 6, "b": [1.0] * 6}
+    assert [result.among_best for result in compare(study_of(arms)).results] == [True, False]
+
+
+def test_a_metric_at_its_limits_is_compared_by_success(tmp_path):
+    write_study(tmp_path / "s", {"rope": [0.0] * 10, "roper": [1.0] * 10}, metric="eval/accuracy")
+    comparison = compare(tmp_path / "s", "eval/accuracy")
+    against = comparison.result("roper").against
+    assert against.judgement.verdict is Verdict.unstable
+    assert against.success.p(paired=True) == pytest.approx(2 / 2**10)
+    assert "10 of 10 seeds solved it" in verdict_sentences(comparison)[0]
+    assert "identical" not in flags(comparison, "roper")
 
 
 # How often the data were looked at
@@ -473,9 +497,9 @@ def test_a_baseline_named_by_a_level_that_two_variants_share_is_refused(tmp_path
     factors = {"a": {"attention": "rope", "width": 32}, "b": {"attention": "rope", "width": 64}}
     write_study(tmp_path / "s", {"a": BASE, "b": BASE}, factors=factors)
     study = load_study(tmp_path / "s")
-    assert design.find_baseline(study, "attention=rope, width=64").label == "b"
+    assert question.find_baseline(study, "attention=rope, width=64").label == "b"
     with pytest.raises(StudyError, match="names 2 variants; choose one: a, b"):
-        design.find_baseline(study, "rope")
+        question.find_baseline(study, "rope")
 
 
 def test_an_unknown_baseline_lists_the_variants():

@@ -1,11 +1,13 @@
 """Runs of other programs become a study: layouts, variants, seeds, and every way in which a run can go wrong."""
 
+import json
 import math
 
 import pytest
 from foreign_runs import ARMS, LAYOUTS, lightning, run_folders, table, touch, write, write_grid, write_hydra
 
 from analysis.comparison import compare
+from analysis.export import comparison_data, to_json
 from analysis.foreign import load_runs
 from analysis.foreign_logs import TableLog, Wanted
 from analysis.study import StudyError
@@ -190,6 +192,11 @@ def test_a_seed_key_that_no_run_has_names_the_nearest(tmp_path):
         load_runs(root, DENSE, "zzz")
 
 
+def test_seeds_beyond_the_whole_numbers_of_a_float_stay_apart(tmp_path):
+    plain_runs(tmp_path, [[f"seed={2**53 + i}"] for i in range(3)] + [["seed=2.0"]])
+    assert load_runs(tmp_path, DENSE).seeds == (2, 2**53, 2**53 + 1, 2**53 + 2)
+
+
 @pytest.mark.parametrize("seed", ["one", "null", "1.5", "true"])
 def test_a_seed_that_is_no_whole_number_is_named_with_its_run(tmp_path, seed):
     plain_runs(tmp_path, [["seed=1"], [f"seed={seed}"]])
@@ -226,6 +233,28 @@ def test_lists_and_deleted_keys_are_factors_too(tmp_path):
     assert len(study.runs) == 2
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2024-01-01", "2024-01-01"),
+        ("2024-13-45", "2024-13-45"),
+        ("2001-12-14 21:59:43", "2001-12-14 21:59:43"),
+        (".inf", "inf"),
+        ("-.inf", "-inf"),
+        (".nan", "nan"),
+        ("!!binary aGk=", "hi"),
+        ("!!set {b, a}", "{a, b}"),
+        ("!!int x", "!!int x"),
+        ("[1, .inf]", [1, "inf"]),
+        ("{2024-01-01: 1, 2: .nan}", {"2024-01-01": 1, "2": "nan"}),
+    ],
+)
+def test_a_value_that_json_lacks_is_a_factor_as_text(tmp_path, written, read):
+    study = load_runs(plain_runs(tmp_path, [[f"x={written}", "seed=1"], ["x=1", "seed=1"]]), DENSE)
+    assert [variant.factors["x"] for variant in study.variants] == [read, 1]
+    assert json.loads(to_json(comparison_data(compare(study, "val_loss"))))["variants"][0]["factors"] == {"x": read}
+
+
 def test_hidden_folders_and_what_lies_inside_a_run_are_no_runs(tmp_path):
     root = write_grid(tmp_path)
     table(write_hydra(root / ".trash" / "0", ["seed=0"]), [(1, 9.0)])
@@ -240,6 +269,10 @@ def test_hidden_folders_and_what_lies_inside_a_run_are_no_runs(tmp_path):
         (":val_loss", "is not FILE:COLUMN"),
         ("/etc/metrics.csv:x", "FILE is a path inside each run folder"),
         ("../metrics.csv:x", "FILE is a path inside each run folder"),
+        ("x**.csv:loss", r"in FILE \*\* is a whole folder name, such as \*\*/metrics.csv"),
+        ("a/**b/c:loss", "is a whole folder name"),
+        (".:loss", "FILE names no file"),
+        ("./:loss", "FILE names no file"),
         ("metric.csv:val_loss", r"no file matches 'metric.csv' in any of 10 run folders.*did you mean metrics.csv\?"),
         ("*.txt:val_loss", "2026-01-01/10-00-00/5 holds: metrics.csv"),
         ("metrics.csv:val_los", r"no run has a value in column 'val_los' of metrics.csv; did you mean val_loss\?"),

@@ -46,3 +46,25 @@ def test_of_two_rows_of_one_variant_and_seed_the_later_stands_and_the_other_is_l
 def test_names_of_variants_stay_as_they_are_written(tmp_path):
     study = study_of(tmp_path, "variant,seed,loss\n1,0,1\n1.0,0,2\n NA ,0,3\n")
     assert [variant.label for variant in study.variants] == ["1", "1.0", "NA"]
+
+
+def test_a_comma_at_the_end_of_each_line_changes_nothing(tmp_path):
+    plain = study_of(tmp_path, "variant,seed,loss\na,0,1\nb,0,2\n")
+    for text in ("variant,seed,loss\na,0,1,\nb,0,2, \n", "variant,seed,loss,,\na,0,1,,\n\nb,0,2,,\n"):
+        assert study_of(tmp_path, text) == plain
+
+
+def test_a_row_that_is_cut_short_has_no_value(tmp_path):
+    study = study_of(tmp_path, "variant,seed,loss\na,0\nb,0,2\n")
+    assert [run.outcome("loss").kind for run in study.loaded] == ["diverged", "ok"]
+
+
+def test_a_cell_may_hold_commas_quotes_and_line_breaks(tmp_path):
+    study = study_of(tmp_path, '\ufeffvariant,seed,loss\r\n"a, ""b""\n c",0,1\r\n')
+    assert [variant.label for variant in study.variants] == ['a, "b"\n c']
+
+
+def test_seeds_beyond_the_whole_numbers_of_a_float_stay_apart(tmp_path):
+    seeds = (2**53, 2**53 + 1, 2**64 + 1)
+    study = study_of(tmp_path, "variant,seed,loss\n" + "".join(f"{name},{s},1\n" for s in seeds for name in "ab"))
+    assert (study.seeds, study.replaced, len(study.loaded)) == (seeds, (), 6)

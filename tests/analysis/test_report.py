@@ -10,6 +10,7 @@ import time
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from fake_study import FIRST_SWEEP, damage, ending, never_started, noise, write_study
@@ -144,6 +145,27 @@ def test_a_study_of_one_run_can_be_reported(tmp_path):
     assert variant.keys() >= VARIANT_KEYS
 
 
+@pytest.mark.parametrize(("value", "factor"), [(".inf", "inf"), ("2026-01-01", "2026-01-01"), ("!!binary aGk=", "hi")])
+def test_a_value_of_the_config_that_json_lacks_is_text_in_the_report(tmp_path, value, factor):
+    folder = write_study(tmp_path / "s", {"rope": BASE, "roper": BETTER})
+    for run in folder.runs():
+        shown = value if run.read().label == "roper" else "1.0"
+        run.config.write_text(f"{run.config.read_text()}horizon: {shown}\n")
+    assert report.main([str(tmp_path / "s"), "--sweep", "all"]) == 0
+    data = json.loads((tmp_path / "s" / "report" / "comparison.json").read_text(), parse_constant=pytest.fail)
+    assert [v["factors"]["horizon"] for v in data["variants"]] == [1.0, factor]
+
+
+def test_a_ratio_too_large_for_a_float_is_null(tmp_path):
+    arms = {"low": [1e-300 * (1 + 0.1 * i) for i in range(5)], "high": [9e99 * (1 + 0.01 * i) for i in range(5)]}
+    write_study(tmp_path / "s", arms)
+    assert report.main([str(tmp_path / "s"), "--transform", "log"]) == 0
+    low, high = json.loads((tmp_path / "s" / "report" / "comparison.json").read_text())["variants"]
+    assert (high["ratio"], high["ratio_ci"], high["verdict"]) == (None, None, "worse")
+    assert high["delta"] == pytest.approx(sum(np.log(arms["high"]) - np.log(arms["low"])) / 5)
+    assert low["geometric_mean"] == pytest.approx(np.exp(np.mean(np.log(arms["low"]))))
+
+
 def test_a_damaged_file_is_named_in_the_report(tmp_path, capsys):
     folder = small(tmp_path / "s")
     damage(folder, "rope", 3)
@@ -240,3 +262,18 @@ def test_the_commands_import_neither_torch_nor_for_the_summary_matplotlib(tmp_pa
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], check=True, env=environment, capture_output=True)
+
+
+def test_the_command_compare_gives_the_row_of_the_report(tmp_path, capsys):
+    arms = {"base": noise(0, 8), **{f"v{i}": [v - 0.015 for v in noise(i, 8)] for i in range(1, 7)}}
+    write_study(tmp_path / "s", arms)
+    report.main([str(tmp_path / "s")])
+    rows = {
+        row["label"]: row for row in json.loads((tmp_path / "s" / "report" / "comparison.json").read_text())["variants"]
+    }
+    capsys.readouterr()
+    for label in ("v1", "v4"):
+        compare_main([str(tmp_path / "s"), label, "base", "--json"])
+        shown = json.loads(capsys.readouterr().out)
+        for key in ("p", "p_holm", "verdict", "delta_ci", "wins", "sentence", "flags"):
+            assert shown[key] == rows[label][key]

@@ -66,9 +66,9 @@ def test_five_pairs_have_no_test_of_signs_or_ranks_and_three_no_interquartile_me
 @pytest.mark.parametrize(
     ("checks", "named"),
     [
-        (Sensitivity(t=0.04, sign_flip=0.06), r"sign-flip test \(p = 0.060\) disagree"),
-        (Sensitivity(t=0.06, wilcoxon=0.03), r"the Wilcoxon test \(p = 0.030\) disagree"),
-        (Sensitivity(t=0.2, welch=0.01), r"the Welch test \(p = 0.010\) disagree"),
+        (Sensitivity(t=0.04, sign_flip=0.06), r"sign-flip test \(p = .060\) disagree"),
+        (Sensitivity(t=0.06, wilcoxon=0.03), r"the Wilcoxon test \(p = .030\) disagree"),
+        (Sensitivity(t=0.2, welch=0.01), r"the Welch test \(p = .010\) disagree"),
         (Sensitivity(t=0.04, iqm_difference=0.02), r"interquartile means \(\+0.02\) disagree"),
     ],
 )

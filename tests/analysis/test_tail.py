@@ -44,7 +44,7 @@ def test_the_flag_names_both_arms_on_the_scale_of_the_metric():
     shown = compare(study_of({"rope": list(np.exp(LONG)), "roper": list(np.exp(SHORT))}), transform="log")
     (flag,) = [flag for flag in shown.result("roper").flags if "tail" in flag]
     assert flag.startswith(
-        f"slow tail of rope: 6 of 18 runs above {np.exp(slow_tail(LONG, SHORT).fence):.3f}, the fence of roper"
+        f"slow tail of rope: 6 of 18 runs above {np.exp(slow_tail(LONG, SHORT).fence):.1f}, the fence of roper"
     )
     assert not [flag for flag in shown.result("rope").flags if "tail" in flag]
     plain = compare(study_of({"rope": noise(1, 10), "roper": noise(2, 10)}))

@@ -335,7 +335,7 @@ def test_a_report_on_one_task_says_which_and_has_plain_names(tmp_path, capsys):
     assert text.startswith("# copy_repeat, sort: eval/loss\n")
     assert "python -m analysis.report multirun/copy_repeat --task sort" in text
     assert (tmp_path / "s" / "report" / "tables" / "comparison.md").is_file()
-    assert "all tasks" not in capsys.readouterr().out
+    assert "all tasks ──" not in capsys.readouterr().out
     assert report.main([str(tmp_path / "s"), "--task", "sorting"]) == 2
     assert "there is: copy, sort, count" in capsys.readouterr().err
 

@@ -11,8 +11,9 @@ from analysis.compare import main as compare_main
 from analysis.comparison import compare
 from analysis.comparison_table import completeness
 from analysis.load import load_study
-from analysis.statistics.sequential import anytime_interval, log_e_value
+from analysis.statistics.sequential import anytime_interval, anytime_p, log_e_value
 from analysis.statistics.verdict import Verdict
+from analysis.study import Look
 from analysis.until import decisions, why
 from analysis.wording import caption
 
@@ -135,13 +136,27 @@ def test_all_looks_together_decide_wrongly_in_at_most_five_per_cent_of_studies()
     assert wrong.mean() <= 0.05
 
 
+def test_a_variant_keeps_its_verdict_when_later_seeds_of_the_baseline_fall_into_two_groups(tmp_path):
+    later = [*BASE[:8], 0.9, 0.91, 0.905, 0.92, 0.9, 0.91]
+    stopped = {"roper": (8, "better")}
+    adding(tmp_path / "s", {"rope": later, "roper": CLEAR[:8], "none": noise(9, 14)}, stopped=stopped, looks=[24, 42])
+    found = compare(tmp_path / "s").result("roper")
+    assert found.against.judgement.verdict is Verdict.better
+    assert compare(tmp_path / "s").result("none").against.judgement.verdict is Verdict.unstable
+
+
+def test_without_a_noted_look_the_present_one_counts_all_the_same(tmp_path):
+    adding(tmp_path / "s", {"rope": BASE, "roper": CLEAR})
+    assert compare(tmp_path / "s").result("roper").against.looks == (10,)
+
+
 # Declared with the sweep, and noted when looked at
 
 
 def test_what_the_sweep_declared_is_the_default_and_what_is_given_later_is_named(tmp_path):
     adding(tmp_path / "s", {"rope": BASE, "roper": CLOSE}, margin="5%", looks=[20])
     declared, given = compare(tmp_path / "s"), compare(tmp_path / "s", margin=0.2, transform="none")
-    assert declared.question.margin == pytest.approx(0.05 * np.mean(BASE))
+    assert declared.question.margin == pytest.approx(0.05 * np.mean(BASE[:5])), "of the first block, for every look"
     assert declared.question.chosen_after == ()
     assert given.question.margin == 0.2
     assert given.question.chosen_after == ("margin",)
@@ -164,7 +179,7 @@ def test_a_command_notes_its_look_in_the_sweep_once(tmp_path, capsys):
     folder = write_study(tmp_path / "s", {"rope": BASE[:5], "roper": CLEAR[:5]})
     for _ in range(2):
         compare_main([str(tmp_path / "s"), "roper", "rope"])
-    cells = {planned(label).cell: 5 for label in ("rope", "roper")}
+    cells = {planned(label).cell: [0, 1, 2, 3, 4] for label in ("rope", "roper")}
     assert [look["seeds"] for look in folder.read_sweep(FIRST_SWEEP).looks] == [cells]
     assert "[n/a]" not in capsys.readouterr().out
 
@@ -189,8 +204,56 @@ def test_a_study_that_cannot_be_written_is_compared_all_the_same(tmp_path, monke
     assert "better" in capsys.readouterr().out
 
 
+def test_the_p_of_several_looks_follows_the_seeds_that_each_look_saw(tmp_path):
+    """A first sweep saw seeds 5 to 9, the second all ten: nobody ever looked at seeds 0 to 4 alone."""
+    effect = [*([-0.05] * 5), *([0.0] * 5)]
+    roper = [b + e + n for b, e, n in zip(BASE, effect, noise(6, 10, mean=0.0, sd=0.004), strict=True)]
+    write_study(tmp_path / "s", {"rope": BASE[5:], "roper": roper[5:]}, seeds=range(5, 10), looks=[10])
+    write_study(tmp_path / "s", {"rope": BASE, "roper": roper}, looks=[20], sweep="20260201T000000-bbbb")
+    differences = np.array(roper) - np.array(BASE)
+    seen = np.concatenate([differences[5:], differences[:5]])
+    found = compare(tmp_path / "s").result("roper").against
+    assert found.difference.p == pytest.approx(anytime_p(seen, [5, 10]))
+    assert found.difference.p != pytest.approx(anytime_p(differences, [5, 10]))
+
+
+def test_unpaired_arms_that_were_looked_at_claim_no_interval_for_it(tmp_path):
+    missing = {("rope", 4): lambda _: None, ("roper", 14): lambda _: None}
+    write_study(tmp_path / "s", {"rope": BASE[:5]}, seeds=range(5), changes=missing, looks=[4])
+    write_study(
+        tmp_path / "s",
+        {"roper": CLEAR[:5]},
+        seeds=range(10, 15),
+        changes=missing,
+        looks=[4],
+        sweep="20260201T000000-bbbb",
+    )
+    study = load_study(tmp_path / "s", "all")
+    both = replace(study, looks=(Look(study.ended),))
+    comparison = compare(both)
+    flags = " ".join(comparison.result("roper").flags)
+    assert "looked at 4 seeds: unpaired arms have no interval that allows for it" in flags
+    said = caption(comparison)
+    assert "intervals: Student t" in said
+    assert "n = 4 of 5 planned runs per variant" in said
+    assert "Looked at 4 of 5 planned seeds" in said
+
+
+def test_what_is_spelt_out_but_not_changed_is_no_choice_and_another_baseline_is(tmp_path):
+    adding(tmp_path / "s", {"rope": BASE, "roper": CLOSE}, margin="2%", looks=[20])
+    same = compare(tmp_path / "s", direction="lower", transform="none", margin="2 %")
+    assert same.question.chosen_after == ()
+    other = compare(tmp_path / "s", baseline="roper", threshold=0.5)
+    assert other.question.chosen_after == ("baseline", "threshold")
+
+
+def test_a_declared_absolute_margin_does_not_hold_on_the_log_scale(tmp_path):
+    adding(tmp_path / "s", {"rope": BASE, "roper": CLOSE}, margin=0.01, looks=[20])
+    assert compare(tmp_path / "s", transform="log").question.margin is None
+
+
 def test_a_torn_note_of_a_look_is_left_out(tmp_path):
     folder = write_study(tmp_path / "s", {"rope": BASE, "roper": CLEAR})
-    folder.looks_file(FIRST_SWEEP).write_text('{"time": "x", "seeds": {"a": 3}}\n{"time": "x", "see')
-    assert folder.read_sweep(FIRST_SWEEP).looks == [{"time": "x", "seeds": {"a": 3}}]
+    folder.looks_file(FIRST_SWEEP).write_text('{"time": "x", "seeds": {"a": [0, 1, 2]}}\n{"time": "x", "see')
+    assert folder.read_sweep(FIRST_SWEEP).looks == [{"time": "x", "seeds": {"a": [0, 1, 2]}}]
     assert replace(folder.read_sweep(FIRST_SWEEP), looks=[]).seeds == list(range(10))

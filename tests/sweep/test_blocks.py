@@ -66,7 +66,7 @@ def test_seeds_come_in_blocks_and_a_decided_variant_gets_no_more(sweep, script):
     none = next(cell for cell in plan.cells if cell.label == "none")
     assert plan.until["stopped"] == {none.cell: {"seeds": 2, "why": "worse"}}
     assert plan.seeds_of(none.cell) == [0, 1]
-    assert [sorted(look["seeds"].values()) for look in plan.looks] == [[2, 2, 2], [2, 4, 4], [2, 5, 5]]
+    assert [sorted(map(len, look["seeds"].values())) for look in plan.looks] == [[2, 2, 2], [2, 4, 4], [2, 5, 5]]
 
 
 def test_it_ends_when_every_comparison_is_decided(sweep, script):

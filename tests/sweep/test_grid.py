@@ -28,7 +28,7 @@ def test_two_variants_and_two_seeds_give_four_recorded_runs_and_a_table(sweep, i
     plan = study.read_sweep(study.sweep_ids()[0])
     assert [cell.label for cell in plan.cells] == ["rope", "roper"]
     assert plan.seeds == [0, 1]
-    assert [look["seeds"] for look in plan.looks] == [{cell.cell: 2 for cell in plan.cells}]
+    assert [look["seeds"] for look in plan.looks] == [{cell.cell: [0, 1] for cell in plan.cells}]
     folder = study.run(plan.cells[1].folder, 1)
     record = folder.read()
     assert (record.label, record.factors, record.seed, record.sweep) == ("roper", {"attention": "roper"}, 1, plan.id)
@@ -79,6 +79,11 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(sweep, in_tmp):
     assert result.code == 0
     assert "6 runs; 0 done, 6 to train" in result.out
     assert list(in_tmp.iterdir()) == []
+
+
+def test_a_sweep_of_one_model_without_a_scheme_is_called_after_the_model(cli):
+    result = cli("-m", "model=bigram", "seed=range(2)", "sweep.dry_run=true")
+    assert "  bigram  " in result.out
 
 
 def test_500_seeds_are_planned_from_one_composed_cell(sweep, monkeypatch):
