@@ -40,10 +40,11 @@ class FactorialReport:
 def factorial_report(comparison: Comparison) -> FactorialReport:
     """Analyse a comparison in which two or more factors vary; empty for fewer, and when one is a random stream.
 
-    The levels of a stream are a sample, not a choice: see `analysis.variance`.
+    The levels of a stream are a sample, not a choice: see `analysis.variance`. Empty too for some of a study's variants
+    only, such as two that are compared: nothing is then said of the study's grid.
     """
-    grid = crossing(comparison)
-    if len(grid.factors) < 2 or stream_factors(comparison.study):
+    grid, partial = crossing(comparison), len(comparison.results) < len(comparison.study.variants)
+    if len(grid.factors) < 2 or partial or stream_factors(comparison.study):
         return FactorialReport()
     if not comparison.study.shared_seeds:
         return FactorialReport(sentences=("No factorial analysis: equal seeds of two variants share nothing.",))

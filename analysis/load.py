@@ -293,6 +293,9 @@ def _seeds_seen(plan: SweepPlan, look: Mapping[str, Any]) -> dict[str, frozenset
     Of a look that gives the number of runs only, the first seeds of the plan, evenly spread (runs go seed by seed).
     """
     if "seeds" in look:
-        return {cell: frozenset(seeds) for cell, seeds in look["seeds"].items()}
+        return {
+            cell: frozenset(plan.seeds_of(cell)[:seen] if isinstance(seen, int) else seen)
+            for cell, seen in look["seeds"].items()
+        }
     each = -(-int(look.get("finished") or 0) // max(1, len(plan.cells)))
     return {cell.cell: frozenset(plan.seeds[:each]) for cell in plan.cells}

@@ -241,7 +241,21 @@ def _by_label(variant: Variant, name: str) -> bool:
 
 def _by_pairs(variant: Variant, name: str) -> bool:
     shown = {f"{factor}={factor_value(value)}" for factor, value in variant.factors.items()}
-    return "=" in name and {part.strip() for part in name.split(",")} <= shown
+    return "=" in name and {part.strip() for part in _outer_parts(name)} <= shown
+
+
+def _outer_parts(text: str) -> list[str]:
+    """The text split at its commas, but for those inside brackets, braces or double quotes, which belong to values."""
+    parts, depth, quoted, before = [""], 0, False, ""
+    for letter in text:
+        quoted ^= letter == '"' and before != "\\"
+        depth += 0 if quoted else (letter in "[{") - (letter in "]}")
+        if letter == "," and not quoted and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+        before = letter
+    return parts
 
 
 def _by_level(variant: Variant, name: str) -> bool:

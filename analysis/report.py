@@ -5,7 +5,7 @@
     tables/<name>.{md,csv,tex}                        figures/<name>.{png,svg,pdf,csv}
 
 In a study of several tasks the tables and figures of one task are in a folder of its name (tables/<task>/<name>), those
-over all tasks beside these folders.
+over all tasks beside these folders. Files that an earlier report wrote and this one lacks are removed.
 
 The same study gives the same bytes, whatever the folder, day and time zone: no build time and no absolute path is
 written. Exit codes: 0 all planned runs have a value, 1 some have not (the report is written all the same), 2 bad input.
@@ -19,7 +19,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ablate.jsonfiles import write_atomic
 from analysis import commands, sources
 from analysis.all_pairs import all_pairs_table
 from analysis.export import task_set_data, to_json
@@ -27,6 +26,7 @@ from analysis.latex import to_latex
 from analysis.markdown import report_markdown
 from analysis.page.render import render_page
 from analysis.plots.base import Drawn
+from analysis.report_folder import write_report
 from analysis.sections import report_of
 from analysis.tables import Table, to_csv, to_markdown
 from analysis.task_sets import TaskSet, compare_tasks
@@ -64,8 +64,7 @@ def _report(options: argparse.Namespace) -> int:
     linked = out.resolve() == home.resolve()
     command = regenerate(task_set, options)
     files = report_files(task_set, command, linked=linked, before=out, pairwise=options.all_pairs)
-    for name, content in files.items():
-        write_atomic(out / name, content)
+    write_report(out, files)
     console = Console()
     print_task_set(task_set, console)
     for comparison in task_set.comparisons.values() if options.all_pairs else ():

@@ -155,9 +155,11 @@ def metric_part(comparison: Comparison) -> str:
     """The metric, where it was measured, its direction, and the baseline."""
     question, config = comparison.question, comparison.study.config
     split, _, name = question.metric.rpartition("/")
-    sequences = config.get("evaluation.sequences")
+    generated = "exact_match" in question.metric
+    sequences = config.get("evaluation.problems" if generated else "evaluation.sequences")
     where = f" on the {split} split" if split else ""
-    size = f" ({sequences} fixed sequences)" if split == "eval" and sequences else ""
+    noun = "held-out problems, answered by generation" if generated else "fixed sequences"
+    size = f" ({sequences} {noun})" if split == "eval" and sequences else ""
     solved = f"; a run solves the task with {name} {question.threshold_text}" if question.threshold is not None else ""
     which = f"Final {name}" if comparison.study.at_step is None else f"{name} at step {comparison.study.at_step}"
     return f"{which}{where}{size}, {question.direction} is better{solved}; baseline {question.baseline.label}."

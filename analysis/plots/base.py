@@ -7,6 +7,7 @@ import functools
 import importlib
 import io
 import pkgutil
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -93,9 +94,13 @@ def _figure(plot: Plot[Any], numbers: pd.DataFrame) -> Figure:
 
 
 def render(plot: Plot[Any], numbers: pd.DataFrame) -> Drawn:
-    """Draw the numbers in every format. The user's own matplotlibrc has no say."""
+    """Draw the numbers in every format. The user's own matplotlibrc has no say.
+
+    A label's character that matplotlib's font lacks is drawn as a box, without matplotlib's warning for each.
+    """
     files = {"csv": numbers.to_csv(index=False, lineterminator="\n").encode()}
-    with style.context(RC, after_reset=True):
+    with style.context(RC, after_reset=True), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure = _figure(plot, numbers)
         for extension, metadata in METADATA.items():
             buffer = io.BytesIO()

@@ -502,6 +502,17 @@ def test_a_baseline_named_by_a_level_that_two_variants_share_is_refused(tmp_path
         question.find_baseline(study, "rope")
 
 
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("dims=[3,4]", "b"), ("width=1, dims=[3,4]", "b"), ('dims={"k":[1,2]},width=1', "c"), ('dims=["],",2]', "d")],
+)
+def test_a_comma_inside_a_value_does_not_part_the_pairs_that_name_a_baseline(tmp_path, name, label):
+    dims = {"a": [1, 2], "b": [3, 4], "c": {"k": [1, 2]}, "d": ["],", 2]}
+    factors = {label: {"dims": value, "width": 1} for label, value in dims.items()}
+    write_study(tmp_path / "s", {label: noise(0, 3) for label in dims}, factors=factors)
+    assert question.find_baseline(load_study(tmp_path / "s"), name).label == label
+
+
 def test_an_unknown_baseline_lists_the_variants():
     with pytest.raises(StudyError, match=r"no baseline 'alibi' .* the variants are: rope, roper"):
         compare(study_of({"rope": BASE, "roper": BASE}), baseline="alibi")

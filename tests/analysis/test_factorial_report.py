@@ -10,7 +10,8 @@ from ablate.records import Status
 from analysis import report
 from analysis.comparison import compare
 from analysis.crossing import crossing
-from analysis.factorial_tables import factorial_report
+from analysis.export import comparison_data
+from analysis.factorial_tables import FactorialReport, factorial_report
 from analysis.latex import to_latex
 from analysis.load import load_study
 from analysis.tables import to_csv
@@ -53,6 +54,13 @@ def test_a_crossing_interaction_is_said_instead_of_a_main_effect(tmp_path):
     shown = factorial_report(crossed(tmp_path / "s", (0.0, 0.1, 0.1, 0.0)))
     assert "attention: no main effect is claimed" in shown.sentences[0]
     assert "attention × model.width" in shown.sentences[0]
+
+
+def test_of_two_cells_of_a_complete_grid_none_is_called_missing(tmp_path):
+    crossed(tmp_path / "s")
+    two = compare(tmp_path / "s", baseline="rope, 64", only=["rope, 64", "ro_per, 128"])
+    assert factorial_report(two) == FactorialReport()
+    assert comparison_data(two)["factorial_analysis"] == {"sentences": []}
 
 
 def test_the_level_of_the_baseline_is_the_reference(tmp_path):

@@ -61,6 +61,13 @@ def test_every_plot_gives_the_same_bytes_twice(tmp_path, name):
     assert render(PLOTS[name], numbers).files == render(PLOTS[name], numbers).files
 
 
+@pytest.mark.parametrize("name", ["learning_curves", "paired_difference"])
+def test_labels_in_any_script_are_drawn_without_a_warning(tmp_path, name, recwarn):
+    comparison = study(tmp_path, {"日本語 λ": noise(0, 3), "🎉 עברית": noise(1, 3), "हिन्दी العربية": noise(2, 3)})
+    assert render(PLOTS[name], PLOTS[name].prepare(comparison)).files["png"]
+    assert not recwarn.list
+
+
 def test_no_figure_stays_open(tmp_path):
     paths = figures(grid(tmp_path), tmp_path / "figures")
     assert len(paths) == 4 * len(PLOTS)
