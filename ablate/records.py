@@ -12,6 +12,8 @@
         previous/<time>/                results that a rerun replaced
       sweeps/<time>-<hash>.json         SweepPlan
       sweeps/<time>-<hash>.looks.jsonl  when its results were seen
+      search/<name>.journal             Optuna's trials of a search, unless stored elsewhere; <sweep>.lock: it goes on
+      search/experiment/<name>.yaml     the best config of a search, for --config-dir
       .analysis_cache/                  what the analysis keeps between two reports; may be deleted at any time
 
 Files are written under a temporary name, flushed to disk and renamed, so a reader sees the old file or the new one.
@@ -143,6 +145,9 @@ class SweepPlan:
     `until` is null for a sweep of planned seeds. A sweep that adds seeds until decided keeps there how it does so
     (`block`, `max_seeds`), which cells were decided ({cell: {"seeds": n, "why": ...}} under `stopped`) and, at its end,
     the reason (`ended`); its `seeds` are those asked for so far.
+
+    `search` is null for a grid. A search, whose cells are added as they are asked for, keeps there what its runs must
+    know to be pruned (`ablate.search.judge`): `storage`, `study_name`, `metric`, `pruner`, and `trials` {cell: number}.
     """
 
     id: str
@@ -153,6 +158,7 @@ class SweepPlan:
     seeds: list[int]
     question: dict[str, Any] = field(default_factory=dict)
     until: dict[str, Any] | None = None
+    search: dict[str, Any] | None = None
     looks: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     git: dict[str, Any] = field(default_factory=dict)
@@ -362,6 +368,23 @@ class StudyFolder:
     def looks_file(self, sweep_id: str) -> Path:
         """The file of the looks at one sweep's results."""
         return self.sweeps_path / f"{sweep_id}.looks.jsonl"
+
+    @property
+    def search_path(self) -> Path:
+        """The folder of all searches."""
+        return self.path / "search"
+
+    def search_journal(self, name: str) -> Path:
+        """The trials of one search."""
+        return self.search_path / f"{name}.journal"
+
+    def search_lock(self, sweep_id: str) -> Path:
+        """The lock of the process that carries out a search."""
+        return self.search_path / f"{sweep_id}.lock"
+
+    def search_best(self, name: str) -> Path:
+        """The best config of one search."""
+        return self.search_path / "experiment" / f"{name}.yaml"
 
     def write_sweep(self, plan: SweepPlan) -> None:
         """Write a plan, new or changed."""

@@ -18,7 +18,13 @@ from ablate.config.register import config_dir, known_groups
 
 COMMAND = "python -m ablate.run"
 EXPECTED = (HydraException, OmegaConfBaseException)
-OPEN_HYDRA_NODES = ("hydra.job.env_set", "hydra.job_logging", "hydra.hydra_logging", "hydra.callbacks")
+OPEN_HYDRA_NODES = (
+    "hydra.job.env_set",
+    "hydra.job_logging",
+    "hydra.hydra_logging",
+    "hydra.callbacks",
+    "hydra.sweeper.params",
+)
 """Hydra's nodes whose keys are the user's to add."""
 
 
