@@ -12,6 +12,7 @@
         previous/<time>/                results that a rerun replaced
       sweeps/<time>-<hash>.json         SweepPlan
       sweeps/<time>-<hash>.looks.jsonl  when its results were seen
+      sweeps/<time>-<hash>.cells.jsonl  cells that a search has added since it wrote its plan
       search/<name>.journal             Optuna's trials of a search, unless stored elsewhere; <sweep>.lock: it goes on
       search/experiment/<name>.yaml     the best config of a search, for --config-dir
       .analysis_cache/                  what the analysis keeps between two reports; may be deleted at any time
@@ -320,6 +321,15 @@ class RunFolder:
         return [RunFolder(path) for path in sorted(self.previous.iterdir()) if path.is_dir()]
 
 
+def _take_cell(plan: SweepPlan, line: Mapping[str, Any]) -> None:
+    """Take an appended cell into the plan of a search."""
+    cell = PlannedCell(**line["cell"])
+    if all(known.cell != cell.cell for known in plan.cells):
+        plan.cells.append(cell)
+    assert plan.search is not None, "only a search adds cells"
+    plan.search["trials"][cell.cell] = line["trial"]
+
+
 @dataclass(frozen=True)
 class StudyFolder:
     """The files of one study."""
@@ -397,8 +407,19 @@ class StudyFolder:
             plan = SweepPlan.from_json(read_json(path))
         except (KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"{path}: not a sweep plan ({error})") from error
+        for line in read_lines(self.cells_file(sweep_id)):
+            _take_cell(plan, line)
         plan.looks += [look for look in read_lines(self.looks_file(sweep_id)) if isinstance(look.get("seeds"), dict)]
         return plan
+
+    def cells_file(self, sweep_id: str) -> Path:
+        """The file of the cells that a search adds while it goes on."""
+        return self.sweeps_path / f"{sweep_id}.cells.jsonl"
+
+    def add_cell(self, sweep_id: str, cell: PlannedCell, trial: int) -> None:
+        """Append a cell, and the trial that asked for it, to the plan of a search (written whole at its end)."""
+        with self.cells_file(sweep_id).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"trial": trial, "cell": asdict(cell)}) + "\n")
 
     def note_look(self, sweep_id: str, seeds: Mapping[str, int], time: str) -> None:
         """Append a look: how many runs of each cell had ended. Nothing when these numbers are noted already."""

@@ -81,7 +81,7 @@ def _fault(record: RunRecord | None, objectives: Sequence[Objective]) -> str:
     for one in objectives:
         value = _value(record, one.metric)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            return f"{one.metric} is {'missing or not finite' if value is None else value}, not a finite number"
+            return f"{one.metric} is {'missing' if value is None else value}, not a finite number"
     return ""
 
 

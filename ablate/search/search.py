@@ -75,8 +75,11 @@ class Search:
         self.folder.search_path.mkdir(parents=True, exist_ok=True)
         with locks.hold(self.folder.search_lock(self.plan.id)), self.sweep.interruptible():
             self._take_over()
+            self.folder.write_sweep(self.plan)
             report.announce(self.console, self.prepared, self.launcher, len(trials.counted(self.study)))
             ended = self._search()
+        self.folder.write_sweep(self.plan)
+        self.folder.cells_file(self.plan.id).unlink(missing_ok=True)
         self.sweep.stop_file.unlink(missing_ok=True)
         if ended:
             self.console.print(ended, style="yellow", highlight=False, soft_wrap=True)
@@ -122,17 +125,19 @@ class Search:
         self.study.sampler = prepared.samplers.at(len(trials.counted(self.study)))
         trial = ask(self.study, prepared.space)
         try:
-            cell = prepared.composer.cell(prepared.space.overrides(trial.params), prepared.space.keys)
+            overrides = prepared.space.overrides(trial.params)
+            cell, source = prepared.composer.unchecked(overrides, prepared.space.keys)
         except ConfigError as error:
             trials.fail(self.study, trial, str(error))
             report.trial_line(self.console, self.study, self.prepared, trial.number)
             return trial, None
-        trials.tie(trial, self.plan.id, cell.planned)
-        self.sources[cell.planned.cell] = cell.source
-        self._plan_cell(cell.planned)
+        trials.tie(trial, self.plan.id, cell)
+        self.sources[cell.cell] = source
+        self._plan_cell(cell)
         assert self.plan.search is not None
-        self.plan.search["trials"][cell.planned.cell] = trial.number
-        return trial, cell.planned
+        self.plan.search["trials"][cell.cell] = trial.number
+        self.folder.add_cell(self.plan.id, cell, trial.number)
+        return trial, cell
 
     def _plan_cell(self, cell: PlannedCell) -> None:
         if all(planned.cell != cell.cell for planned in self.plan.cells):
@@ -140,27 +145,27 @@ class Search:
 
     def _train(self, cells: dict[optuna.Trial, PlannedCell]) -> None:
         """Train the runs of these trials. With a pruner the first seed is judged before the others are begun."""
-        self.folder.write_sweep(self.plan)
-        seeds = self.prepared.seeds
+        seeds, going = self.prepared.seeds, {cell.cell: cell for cell in cells.values()}
         for some in (seeds[:1], seeds[1:]) if self.prepared.pruner else (seeds,):
-            going = {cell.cell: cell for cell in cells.values() if self._goes_on(cell)}
             runs = [PlannedRun(cell, seed, self._run(cell, seed)) for seed in some for cell in going.values()]
             if runs and not self._is_stopped():
                 self.sweep.take_in(runs)
                 self.sweep.train_left()
+            going = {cell.cell: cell for cell in going.values() if self._goes_on(cell, some)}
 
     def _run(self, cell: PlannedCell, seed: int) -> RunFolder:
         return self.folder.run(cell.folder, seed)
 
-    def _goes_on(self, cell: PlannedCell) -> bool:
-        """Whether no run of the cell so far rules out a value."""
-        return all(record is None or record.status is Status.finished for _, record in self._records(cell))
+    def _goes_on(self, cell: PlannedCell, seeds: Sequence[int]) -> bool:
+        """Whether the runs of these seeds leave the cell a value."""
+        records = [record for _, record in self._records(cell, seeds)]
+        return all(record is not None and record.status is Status.finished for record in records)
 
-    def _records(self, cell: PlannedCell) -> list[tuple[int, RunRecord | None]]:
-        return [(seed, read_or_none(self._run(cell, seed))) for seed in self.prepared.seeds]
+    def _records(self, cell: PlannedCell, seeds: Sequence[int]) -> list[tuple[int, RunRecord | None]]:
+        return [(seed, read_or_none(self._run(cell, seed))) for seed in seeds]
 
     def _tell(self, trial: optuna.Trial, cell: PlannedCell) -> None:
-        records = self._records(cell)
+        records = self._records(cell, self.prepared.seeds)
         found = measure(self.prepared.objectives, records)
         if self.prepared.pruner:
             self._report_curve(trial, cell)
@@ -172,7 +177,8 @@ class Search:
         elif self._is_stopped() and any(record is None or not _ended(record) for _, record in records):
             trials.lose(self.study, self.study.get_trials(deepcopy=False)[trial.number], "the search was stopped")
         else:
-            trials.fail(self.study, trial, found.reason)
+            errors = [self.sweep.errors.get(self._run(cell, seed), "") for seed in self.prepared.seeds]
+            trials.fail(self.study, trial, ": ".join([found.reason, *filter(None, errors)]))
         report.trial_line(self.console, self.study, self.prepared, trial.number)
 
     def _report_curve(self, trial: optuna.Trial, cell: PlannedCell) -> None:

@@ -4,6 +4,7 @@ The default is a journal in the study's folder. Every path is made absolute befo
 folder.
 """
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,15 @@ LOCK_SECONDS = 60.0
 
 IDENTITY = "ablate"
 """The attribute of a stored study that says what is searched."""
+
+
+class SharedFile(sqlite3.Connection):
+    """A connection beside which others can read while it writes; a commit need not wait for the disk."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.execute("PRAGMA journal_mode=WAL")
+        self.execute("PRAGMA synchronous=NORMAL")
 
 
 def address(given: str | None, study: StudyFolder, name: str) -> str:
@@ -62,7 +72,8 @@ def open_storage(place: str) -> BaseStorage:
             Path(place).parent.mkdir(parents=True, exist_ok=True)
             return JournalStorage(JournalFileBackend(place))
         if place.startswith(SQLITE):
-            return RDBStorage(place, engine_kwargs={"connect_args": {"timeout": LOCK_SECONDS}})
+            arguments = {"timeout": LOCK_SECONDS, "factory": SharedFile}
+            return RDBStorage(place, engine_kwargs={"connect_args": arguments})
         return RDBStorage(place, engine_kwargs={"pool_pre_ping": True})
     except Exception as error:  # whatever a driver raises, it is about this address
         reason = (str(error).splitlines() or [type(error).__name__])[0]

@@ -75,4 +75,7 @@ def reclaim(study: optuna.Study, folder: StudyFolder) -> list[int]:
     ]
     for one in gone:
         lose(study, one, "its process ended before it was done")
+    for lock in folder.search_path.glob("*.lock"):
+        if locks.read_owner(lock) is not None and not locks.is_held(lock):
+            lock.unlink(missing_ok=True)
     return [one.number for one in gone]
