@@ -33,7 +33,7 @@ SECONDS = 0.001
 
 
 class InstantLauncher(Launcher):
-    """Instead of training: sleeps a millisecond and writes a finished record, its loss a function of the learning rate."""
+    """Instead of training: sleeps a millisecond and writes a record, its loss a function of the learning rate."""
 
     def __init__(self, study: StudyFolder) -> None:
         self.study = study

@@ -69,16 +69,15 @@ def notes(prepared: Prepared) -> list[str]:
     return found
 
 
-def trial_line(console: Console, study: optuna.Study, prepared: Prepared, number: int) -> None:
+def trial_line(console: Console, prepared: Prepared, one: FrozenTrial) -> None:
     """Print how a trial ended."""
-    one = study.get_trials(deepcopy=False)[number]
     word = WORDS[one.state]
     shown_values = ", ".join(f"{key}={_number(value)}" for key, value in one.params.items())
     value = "  " + ", ".join(_goals(prepared, one)) if one.state is TrialState.COMPLETE else ""
     reason = f"  {' '.join(str(one.user_attrs[trials.REASON]).split())}" if trials.REASON in one.user_attrs else ""
     style = STYLES.get(word, "yellow")
     console.print(
-        f"trial {number} [{style}]{word}[/{style}]{value}  {escape(shown_values)}{escape(reason)}",
+        f"trial {one.number} [{style}]{word}[/{style}]{value}  {escape(shown_values)}{escape(reason)}",
         highlight=False,
         soft_wrap=True,
     )

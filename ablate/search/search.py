@@ -12,7 +12,7 @@ import optuna
 from hydra.core.config_loader import ConfigLoader
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 
 from ablate import locks
@@ -98,38 +98,44 @@ class Search:
 
     def _search(self) -> str:
         """Ask, train, tell; returns why the search ended before n_trials, in words."""
-        settings, began = self.prepared.settings, time.monotonic()
-        while (left := self.prepared.n_trials - len(trials.counted(self.study))) > 0:
-            batch = [self._ask() for _ in range(min(settings.n_jobs, left))]
-            cells = {trial: cell for trial, cell in batch if cell is not None}
-            self._train(cells)
-            for trial, cell in cells.items():
-                self._tell(trial, cell)
+        settings, n_trials, began = self.prepared.settings, self.prepared.n_trials, time.monotonic()
+        while True:
+            known = trials.counted(self.study)
             if self._is_stopped():
                 return "stopped; the same command continues"
-            lost = len(trials.failed(trials.all_trials(self.study)))
-            if lost > settings.max_failure_rate * self.prepared.n_trials:
-                return f"stopped: {lost} trials failed (hydra.sweeper.max_failure_rate={settings.max_failure_rate})"
+            failed = len(trials.failed(known))
+            if failed > settings.max_failure_rate * n_trials:
+                return f"stopped: {failed} trials failed (hydra.sweeper.max_failure_rate={settings.max_failure_rate})"
+            if len(known) >= n_trials:
+                return ""
             if settings.timeout is not None and time.monotonic() - began > settings.timeout:
                 return f"stopped: hydra.sweeper.timeout={settings.timeout} seconds are over; the same command continues"
-        return ""
+            self._batch(len(known), min(settings.n_jobs, n_trials - len(known)))
+
+    def _batch(self, index: int, size: int) -> None:
+        """Ask for so many trials, train them, and tell, in order; `index` is the place of the first in the search."""
+        asked = [self._ask(index + number) for number in range(size)]
+        cells = {trial: cell for trial, cell in asked if cell is not None}
+        self._train(cells)
+        for trial, cell in cells.items():
+            report.trial_line(self.console, self.prepared, self._tell(trial, cell))
 
     def _is_stopped(self) -> bool:
         return self.sweep.stopped or self.sweep.stop_file.exists()
 
     # one trial --------------------------------------------------------------------------------------------------------
 
-    def _ask(self) -> tuple[optuna.Trial, PlannedCell | None]:
+    def _ask(self, index: int) -> tuple[optuna.Trial, PlannedCell | None]:
         """Ask for a trial and tie it to its cell; None for values that cannot be combined, which is told at once."""
         prepared = self.prepared
-        self.study.sampler = prepared.samplers.at(len(trials.counted(self.study)))
+        self.study.sampler = prepared.samplers.at(index)
         trial = ask(self.study, prepared.space)
         try:
             overrides = prepared.space.overrides(trial.params)
             cell, source = prepared.composer.unchecked(overrides, prepared.space.keys)
         except ConfigError as error:
-            trials.fail(self.study, trial, str(error))
-            report.trial_line(self.console, self.study, self.prepared, trial.number)
+            ended = trials.end(self.study, trial, TrialState.FAIL, str(error))
+            report.trial_line(self.console, self.prepared, ended)
             return trial, None
         trials.tie(trial, self.plan.id, cell)
         self.sources[cell.cell] = source
@@ -164,22 +170,22 @@ class Search:
     def _records(self, cell: PlannedCell, seeds: Sequence[int]) -> list[tuple[int, RunRecord | None]]:
         return [(seed, read_or_none(self._run(cell, seed))) for seed in seeds]
 
-    def _tell(self, trial: optuna.Trial, cell: PlannedCell) -> None:
+    def _tell(self, trial: optuna.Trial, cell: PlannedCell) -> FrozenTrial:
+        """Tell Optuna what became of a trial's runs."""
         records = self._records(cell, self.prepared.seeds)
         found = measure(self.prepared.objectives, records)
         if self.prepared.pruner:
             self._report_curve(trial, cell)
         if found.values is not None:
-            self.study.tell(trial, found.values)
-        elif found.pruned:
-            trial.set_user_attr(trials.REASON, found.reason)
-            self.study.tell(trial, state=TrialState.PRUNED)
-        elif self._is_stopped() and any(record is None or not _ended(record) for _, record in records):
-            trials.lose(self.study, self.study.get_trials(deepcopy=False)[trial.number], "the search was stopped")
-        else:
-            errors = [self.sweep.errors.get(self._run(cell, seed), "") for seed in self.prepared.seeds]
-            trials.fail(self.study, trial, ": ".join([found.reason, *filter(None, errors)]))
-        report.trial_line(self.console, self.study, self.prepared, trial.number)
+            return self.study.tell(trial, found.values)
+        if found.pruned:
+            return trials.end(self.study, trial, TrialState.PRUNED, found.reason)
+        if self._is_stopped() and any(record is None or not _ended(record) for _, record in records):
+            return trials.lose(
+                self.study, self.study.get_trials(deepcopy=False)[trial.number], "the search was stopped"
+            )
+        errors = [self.sweep.errors.get(self._run(cell, seed), "") for seed in self.prepared.seeds]
+        return trials.end(self.study, trial, TrialState.FAIL, ": ".join([found.reason, *filter(None, errors)]))
 
     def _report_curve(self, trial: optuna.Trial, cell: PlannedCell) -> None:
         """Report the evaluations of a first seed that was trained before, so that others are judged against it."""

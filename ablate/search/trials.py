@@ -49,20 +49,21 @@ def cell_of(trial: FrozenTrial) -> PlannedCell | None:
     return None if kept is None else PlannedCell(**{key: value for key, value in kept.items() if key != "sweep"})
 
 
-def fail(study: optuna.Study, trial: optuna.Trial, reason: str) -> None:
-    """Record a trial as failed, with the reason."""
+def end(study: optuna.Study, trial: optuna.Trial, state: TrialState, reason: str) -> FrozenTrial:
+    """Record a trial as failed or pruned, with the reason."""
     trial.set_user_attr(REASON, reason)
-    study.tell(trial, state=TrialState.FAIL)
+    return study.tell(trial, state=state)
 
 
-def lose(study: optuna.Study, trial: FrozenTrial, reason: str) -> None:
+def lose(study: optuna.Study, trial: FrozenTrial, reason: str) -> FrozenTrial:
     """Record a trial as lost, and queue its values again."""
     storage = study._storage
     storage.set_trial_user_attr(trial._trial_id, LOST, True)
     storage.set_trial_user_attr(trial._trial_id, REASON, reason)
-    study.tell(trial.number, state=TrialState.FAIL)
+    told = study.tell(trial.number, state=TrialState.FAIL)
     if RUN in trial.user_attrs:
         study.enqueue_trial(trial.params)
+    return told
 
 
 def reclaim(study: optuna.Study, folder: StudyFolder) -> list[int]:

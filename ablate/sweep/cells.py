@@ -63,9 +63,7 @@ class Composer:
         """
         try:
             composed, changes = self._shared(overrides)
-            own = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-            _change(own, changes)
-            values = plain(own)
+            values = plain(composed, lambda own: _change(own, changes))
         except (*EXPECTED, ValueError) as error:
             raise ConfigError(explain(error, overrides)) from error
         return _planned(composed, overrides, values, factors), provenance.source_fingerprint(values)
@@ -81,7 +79,7 @@ class Composer:
         return config
 
     def _shared(self, overrides: Sequence[str]) -> tuple[DictConfig, list[Override]]:
-        """Return the config that all combinations with these choices of files share, and the values to set on a copy."""
+        """Return the config that combinations with these choices of files share, and the values to set on a copy."""
         parsed = self._parser.parse_overrides([*overrides, f"seed={self.seed}"])
         changes = [override for override in parsed if _is_plain_value(override)]
         choices = tuple(str(override.input_line) for override in parsed if override not in changes)
