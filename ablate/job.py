@@ -35,7 +35,7 @@ LOG = logging.getLogger("ablate")
 
 @dataclass(kw_only=True)
 class Context:
-    """What a run is told about where it belongs."""
+    """What a run is told about where it belongs; `should_prune` judges it at each evaluation (step, scores)."""
 
     label: str
     factors: dict[str, Any]
@@ -44,6 +44,7 @@ class Context:
     stop_file: Path | None = None
     number: int = 0
     hydra_files: Mapping[str, str] = field(default_factory=dict)
+    should_prune: Callable[[int, Mapping[str, float]], bool] = lambda step, scores: False
 
 
 class Done(NamedTuple):
@@ -158,6 +159,7 @@ class _Attempt:
             source=record.checkpoint_source,
             should_stop=stop,
             on_log=on_log,
+            should_prune=self.context.should_prune,
         )
         _fill(record, outcome)
 

@@ -12,6 +12,9 @@
         previous/<time>/                results that a rerun replaced
       sweeps/<time>-<hash>.json         SweepPlan
       sweeps/<time>-<hash>.looks.jsonl  when its results were seen
+      sweeps/<time>-<hash>.cells.jsonl  cells that a search has added since it wrote its plan
+      search/<name>.journal             Optuna's trials of a search, unless stored elsewhere; <sweep>.lock: it goes on
+      search/experiment/<name>.yaml     the best config of a search, for --config-dir
       .analysis_cache/                  what the analysis keeps between two reports; may be deleted at any time
 
 Files are written under a temporary name, flushed to disk and renamed, so a reader sees the old file or the new one.
@@ -143,6 +146,9 @@ class SweepPlan:
     `until` is null for a sweep of planned seeds. A sweep that adds seeds until decided keeps there how it does so
     (`block`, `max_seeds`), which cells were decided ({cell: {"seeds": n, "why": ...}} under `stopped`) and, at its end,
     the reason (`ended`); its `seeds` are those asked for so far.
+
+    `search` is null for a grid. A search, whose cells are added as they are asked for, keeps there what its runs must
+    know to be pruned (`ablate.search.judge`): `storage`, `study_name`, `metric`, `pruner`, and `trials` {cell: number}.
     """
 
     id: str
@@ -153,6 +159,7 @@ class SweepPlan:
     seeds: list[int]
     question: dict[str, Any] = field(default_factory=dict)
     until: dict[str, Any] | None = None
+    search: dict[str, Any] | None = None
     looks: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     git: dict[str, Any] = field(default_factory=dict)
@@ -314,6 +321,15 @@ class RunFolder:
         return [RunFolder(path) for path in sorted(self.previous.iterdir()) if path.is_dir()]
 
 
+def _take_cell(plan: SweepPlan, line: Mapping[str, Any]) -> None:
+    """Take an appended cell into the plan of a search."""
+    cell = PlannedCell(**line["cell"])
+    if all(known.cell != cell.cell for known in plan.cells):
+        plan.cells.append(cell)
+    assert plan.search is not None, "only a search adds cells"
+    plan.search["trials"][cell.cell] = line["trial"]
+
+
 @dataclass(frozen=True)
 class StudyFolder:
     """The files of one study."""
@@ -363,6 +379,23 @@ class StudyFolder:
         """The file of the looks at one sweep's results."""
         return self.sweeps_path / f"{sweep_id}.looks.jsonl"
 
+    @property
+    def search_path(self) -> Path:
+        """The folder of all searches."""
+        return self.path / "search"
+
+    def search_journal(self, name: str) -> Path:
+        """The trials of one search."""
+        return self.search_path / f"{name}.journal"
+
+    def search_lock(self, sweep_id: str) -> Path:
+        """The lock of the process that carries out a search."""
+        return self.search_path / f"{sweep_id}.lock"
+
+    def search_best(self, name: str) -> Path:
+        """The best config of one search."""
+        return self.search_path / "experiment" / f"{name}.yaml"
+
     def write_sweep(self, plan: SweepPlan) -> None:
         """Write a plan, new or changed."""
         write_json(self.sweep_file(plan.id), asdict(plan))
@@ -374,8 +407,19 @@ class StudyFolder:
             plan = SweepPlan.from_json(read_json(path))
         except (KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"{path}: not a sweep plan ({error})") from error
+        for line in read_lines(self.cells_file(sweep_id)):
+            _take_cell(plan, line)
         plan.looks += [look for look in read_lines(self.looks_file(sweep_id)) if isinstance(look.get("seeds"), dict)]
         return plan
+
+    def cells_file(self, sweep_id: str) -> Path:
+        """The file of the cells that a search adds while it goes on."""
+        return self.sweeps_path / f"{sweep_id}.cells.jsonl"
+
+    def add_cell(self, sweep_id: str, cell: PlannedCell, trial: int) -> None:
+        """Append a cell, and the trial that asked for it, to the plan of a search (written whole at its end)."""
+        with self.cells_file(sweep_id).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"trial": trial, "cell": asdict(cell)}) + "\n")
 
     def note_look(self, sweep_id: str, seeds: Mapping[str, Iterable[int]], time: str) -> None:
         """Append a look: the seeds of each cell whose runs had ended. Nothing when just these are noted already."""

@@ -67,6 +67,11 @@ def _context(config: DictConfig, values: dict[str, Any], folder: RunFolder) -> A
     study = StudyFolder(folder.path.parents[2])
     plan = study.read_sweep(sweep)
     label, found = factors_of_record(plan, cell_identity(values))
+    judged = {}
+    if plan.search is not None and plan.search["pruner"] is not None:
+        from ablate.search.judge import judge_of  # noqa: PLC0415  (Optuna: only runs that may be pruned need it)
+
+        judged["should_prune"] = judge_of(plan, cell_identity(values), int(config.seed))
     return Context(
         label=label,
         factors=dict(found),
@@ -75,6 +80,7 @@ def _context(config: DictConfig, values: dict[str, Any], folder: RunFolder) -> A
         stop_file=study.stop_file(sweep),
         number=int(settings.job.num),
         hydra_files=files,
+        **judged,
     )
 
 

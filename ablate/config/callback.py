@@ -40,7 +40,7 @@ class Preflight(Callback):
         """Refuse a sweeper that neither checks nor records what it does."""
         if not str(config.hydra.sweeper.get("_target_")).startswith(OUR_SWEEPERS):
             chosen = config.hydra.runtime.choices.get("hydra/sweeper")
-            refuse(f"hydra/sweeper={chosen}: checks and records nothing; use hydra/sweeper=grid")
+            refuse(f"hydra/sweeper={chosen}: checks and records nothing; use hydra/sweeper=grid or optuna")
 
 
 def _check_run(config: DictConfig, overrides: list[str]) -> None:

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -15,11 +16,23 @@ from omegaconf.errors import OmegaConfBaseException
 from ablate.config.arguments import ALIASES, config_dirs, given
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.register import config_dir, known_groups
+from ablate.search.settings import Settings
 
 COMMAND = "python -m ablate.run"
 EXPECTED = (HydraException, OmegaConfBaseException)
-OPEN_HYDRA_NODES = ("hydra.job.env_set", "hydra.job_logging", "hydra.hydra_logging", "hydra.callbacks")
+OPEN_HYDRA_NODES = (
+    "hydra.job.env_set",
+    "hydra.job_logging",
+    "hydra.hydra_logging",
+    "hydra.callbacks",
+    "hydra.sweeper.params",
+    "+hydra.sweeper.sampler.",  # the sweeper checks these two against Optuna's constructors
+    "+hydra.sweeper.pruner.",
+)
 """Hydra's nodes whose keys are the user's to add."""
+
+SEARCH_OPTIONS = {item.name for item in fields(Settings)}
+"""Keys of `hydra.sweeper` that are no good anywhere else."""
 
 
 def explain(error: BaseException, overrides: Sequence[str]) -> str:
@@ -65,6 +78,8 @@ def _unknown_key(key: str, overrides: Sequence[str], error: BaseException) -> st
     groups = [*known_groups(), *ALIASES]
     if "/" in key:
         return f"{shown}: no such group; {nearest(key, groups)}"
+    if key in SEARCH_OPTIONS:
+        return f"{shown}: no such key; did you mean hydra.sweeper.{key}? (with hydra/sweeper=optuna)"
     known = known_keys(overrides, key)
     owner = _owner(key, known)
     return f"{shown}: no such key{owner}; {nearest(key, [*known, *groups])}"
@@ -130,14 +145,15 @@ def _search_path() -> list[str]:
 
 def check_hydra_keys(overrides: Sequence[str]) -> None:
     """Refuse a misspelt `hydra.` key, which Hydra itself would accept and ignore."""
-    given = [o.lstrip("+~").partition("=")[0] for o in overrides if o.lstrip("+~").startswith("hydra.")]
+    given = [o.partition("=")[0] for o in overrides if o.lstrip("+~").startswith("hydra.")]
     if not given:
         return
     groups = [o for o in overrides if o.startswith("hydra/")]
     config = compose_cell(groups)
     known = [f"hydra.{key}" for key in flat_keys(config.hydra)]
-    for key in given:
-        if key not in known and not key.startswith(OPEN_HYDRA_NODES):
+    for written in given:
+        key = written.lstrip("+~")
+        if key not in known and not key.startswith(OPEN_HYDRA_NODES) and not written.startswith(OPEN_HYDRA_NODES):
             raise ConfigError(f"{key}: no such key; {nearest(key, known)}")
 
 

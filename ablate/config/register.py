@@ -5,7 +5,7 @@ function it runs). Nothing here composes or checks a config.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -36,9 +36,13 @@ def known_groups() -> list[str]:
     return [group for folder in config_folders() for group in groups_in(folder)]
 
 
-def plain(config: DictConfig) -> dict[str, Any]:
-    """Return the resolved config without Hydra's own node, as dicts, lists, numbers and text."""
+def plain(config: DictConfig, change: Callable[[DictConfig], None] = lambda own: None) -> dict[str, Any]:
+    """Return the resolved config without Hydra's own node, as dicts, lists, numbers and text.
+
+    `change` may set values of the copy that is made before anything is resolved.
+    """
     own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    change(own)
     return cast(dict[str, Any], OmegaConf.to_container(own, resolve=True, enum_to_str=True))
 
 

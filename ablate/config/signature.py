@@ -18,19 +18,22 @@ from ablate.config.errors import ConfigError, nearest
 SPECIAL = ("_target_", "_partial_", "_convert_", "_recursive_", "_args_")
 
 
-def check_node(path: str, node: Any) -> None:
-    """Check `node` and every `_target_` node within; raises ConfigError with path, value and nearest name."""
+def check_node(path: str, node: Any, *, foreign: bool = False) -> None:
+    """Check `node` and every `_target_` node within; raises ConfigError with path, value and nearest name.
+
+    `foreign` says that the constructors are another library's, even if they look like ours.
+    """
     if not isinstance(node, Mapping):
         return
     for key, value in node.items():
-        check_node(f"{path}.{key}", value)
+        check_node(f"{path}.{key}", value, foreign=foreign)
     if "_target_" not in node:
         return
     target = locate(path, node["_target_"])
     given = {key: value for key, value in node.items() if key not in SPECIAL}
     parameters = inspect.signature(target).parameters
     _check_names(path, node, given, parameters)
-    if _is_ours(parameters):
+    if not foreign and _is_ours(parameters):
         _check_complete(path, node, given, parameters)
         _check_types(path, node, target, given)
     else:

@@ -56,20 +56,41 @@ class Composer:
         study, source = Path(str(composed.hydra.sweep.dir)), provenance.source_fingerprint(values)
         return Cell(_planned(composed, overrides, values, factors), typed, study, source)
 
+    def unchecked(self, overrides: list[str], factors: Sequence[str]) -> tuple[PlannedCell, str]:
+        """Return a cell and its code's fingerprint in a tenth of the time, for values of a space that was checked.
+
+        Raises ConfigError when it cannot be composed; values that cannot be combined fail in the run.
+        """
+        try:
+            composed, changes = self._shared(overrides)
+            values = plain(composed, lambda own: _change(own, changes))
+        except (*EXPECTED, ValueError) as error:
+            raise ConfigError(explain(error, overrides)) from error
+        return _planned(composed, overrides, values, factors), provenance.source_fingerprint(values)
+
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         """Compose as Hydra does, sharing the choice of files between combinations."""
-        parsed = self._parser.parse_overrides([*overrides, f"seed={self.seed}"])
-        values = [override for override in parsed if _is_plain_value(override)]
-        choices = tuple(str(override.input_line) for override in parsed if override not in values)
-        if choices not in self._composed:
-            self._composed[choices] = self.loader.load_sweep_config(self.master, list(choices))
-        config = copy.deepcopy(self._composed[choices])
+        shared, changes = self._shared(overrides)
+        config = copy.deepcopy(shared)
         try:
-            for override in values:
-                OmegaConf.update(config, str(override.key_or_group), override.value(), merge=True)
+            _change(config, changes)
         except EXPECTED:  # Hydra's own error for it is the one that gets explained
             return self.loader.load_sweep_config(self.master, [*overrides, f"seed={self.seed}"])
         return config
+
+    def _shared(self, overrides: Sequence[str]) -> tuple[DictConfig, list[Override]]:
+        """Return the config that combinations with these choices of files share, and the values to set on a copy."""
+        parsed = self._parser.parse_overrides([*overrides, f"seed={self.seed}"])
+        changes = [override for override in parsed if _is_plain_value(override)]
+        choices = tuple(str(override.input_line) for override in parsed if override not in changes)
+        if choices not in self._composed:
+            self._composed[choices] = self.loader.load_sweep_config(self.master, list(choices))
+        return self._composed[choices], changes
+
+
+def _change(config: DictConfig, changes: Sequence[Override]) -> None:
+    for override in changes:
+        OmegaConf.update(config, str(override.key_or_group), override.value(), merge=True)
 
 
 def _is_plain_value(override: Override) -> bool:

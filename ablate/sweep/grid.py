@@ -71,8 +71,11 @@ class Sweep:
         self._take_in_plan()
 
     def _take_in_plan(self) -> None:
-        """List the planned runs and what is left to train of them."""
-        self.runs = planned_runs(self.plan.study, self.plan.sweep)
+        self.take_in(planned_runs(self.plan.study, self.plan.sweep))
+
+    def take_in(self, runs: Sequence[PlannedRun]) -> None:
+        """Set the runs to see to, and list what is left to train of them."""
+        self.runs = list(runs)
         self.todo = [run for run in self.runs if self._is_left(run)]
 
     def _is_left(self, run: PlannedRun) -> bool:
@@ -128,7 +131,7 @@ class Sweep:
         started, trains = time.monotonic(), bool(self.todo)
         if trains:
             threading.Thread(target=_load_analysis, daemon=True, name="load the analysis").start()
-        with self._interruptible():
+        with self.interruptible():
             self._train()
             while self._another_block():
                 trains = trains or bool(self.todo)
@@ -140,13 +143,17 @@ class Sweep:
         self.stop_file.unlink(missing_ok=True)
         return self._sum_up()
 
-    def _train(self) -> None:
-        """Train what is left, shown while it goes on; note the look at the results that follows."""
+    def train_left(self) -> None:
+        """Train what is left, shown while it goes on."""
         if self.todo:
             mode = self.plan.config.runtime.progress
             with Display(self.todo, len(self.runs), self.console, mode) as display:
                 self._rounds()
                 display.poll()
+
+    def _train(self) -> None:
+        """Train what is left; note the look at the results that follows."""
+        self.train_left()
         ended = [run for run in self.runs if self.watcher.state(run.folder).status in ENDED]
         cells = [cell.cell for cell in self.plan.sweep.cells]
         seeds = {cell: [run.seed for run in ended if run.cell.cell == cell] for cell in cells}
@@ -245,7 +252,7 @@ class Sweep:
                 log.write(f"{record.ended} {LOST['type']}: {LOST['message']}\n")
 
     @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
+    def interruptible(self) -> Iterator[None]:
         """First Ctrl-C: runs save and stop. Second: everything stops at once."""
         if (
             threading.current_thread() is not threading.main_thread()

@@ -65,7 +65,7 @@ def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]
     first = cells[0].config
     pool = question.seed_pool(first, expanded.seeds)
     until = _until(first, merged, pool)
-    sweep = _sweep(merged, pool[: until["block"]] if until else pool, cells, arguments)
+    sweep = new_sweep(merged, pool[: until["block"]] if until else pool, cells, arguments)
     sweep.until = until
     sources = {cell.planned.cell: cell.source for cell in cells}
     return Plan(sweep, StudyFolder(studies[0]), first, sources, pool)
@@ -84,8 +84,8 @@ def _until(config: RunConfig, cells: Sequence[PlannedCell], pool: Sequence[int])
 def expand(loader: ConfigLoader | None, arguments: Sequence[str]) -> Expanded:
     """Take a sweep's arguments apart; the last of two values for one key stands."""
     overrides = OverridesParser.create(config_loader=loader).parse_overrides(list(arguments))
-    levels = {str(override.key_or_group): _levels(override) for override in overrides}
-    seeds = [_seed(level) for level in levels.pop("seed", ["seed=0"])]
+    levels = {str(override.key_or_group): levels_of(override) for override in overrides}
+    seeds = [seed_of(level) for level in levels.pop("seed", ["seed=0"])]
     repeated = sorted({seed for seed in seeds if seeds.count(seed) > 1})
     if repeated:
         raise ConfigError(f"seed={repeated[0]}: given more than once; a seed counts once")
@@ -93,7 +93,7 @@ def expand(loader: ConfigLoader | None, arguments: Sequence[str]) -> Expanded:
     return Expanded(combinations, [key for key, values in levels.items() if len(values) > 1], seeds)
 
 
-def _levels(override: Override) -> list[str]:
+def levels_of(override: Override) -> list[str]:
     """Return `key=value` for each level of one override."""
     key = override.get_key_element()
     if not override.is_sweep_override():
@@ -112,7 +112,8 @@ def _level(key: str, value: str) -> str:
     return keep_text(value) if key in TEXT_KEYS or key in known_groups() else value
 
 
-def _seed(level: str) -> int:
+def seed_of(level: str) -> int:
+    """Return the seed of `seed=3`; raises ConfigError."""
     value = level.partition("=")[2].strip("\"'")
     if not value.lstrip("-").isdigit():
         raise ConfigError(f"seed={value}: must be a whole number; for ten seeds write 'seed=range(10)'")
@@ -154,10 +155,13 @@ def _joined(group: Sequence[PlannedCell], factors: Sequence[str]) -> PlannedCell
     return PlannedCell(cell=first.cell, label=label, factors=joined, folder=first.folder, overrides=first.overrides)
 
 
-def _sweep(merged: list[PlannedCell], seeds: list[int], cells: Sequence[Cell], arguments: Sequence[str]) -> SweepPlan:
+def new_sweep(
+    merged: list[PlannedCell], seeds: list[int], cells: Sequence[Cell], arguments: Sequence[str]
+) -> SweepPlan:
+    """Return the plan of a sweep that begins now; `cells` are the combinations that were joined to `merged`."""
     created = datetime.now(UTC)
     notes = [cells[0].config.runtime.note] if cells[0].config.runtime.note else []
-    if len(merged) < len(cells):
+    if 0 < len(merged) < len(cells):
         notes.append(f"{len(cells)} combinations are {len(merged)} cells; a factor without effect shows a dash")
     unique = f"{list(arguments)}{time.time_ns()}{os.getpid()}".encode()
     return SweepPlan(

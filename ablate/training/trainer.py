@@ -71,17 +71,19 @@ def train(
     source: str,
     should_stop: Callable[[], bool],
     on_log: Callable[[Mapping[str, Any]], None],
+    should_prune: Callable[[int, Mapping[str, float]], bool] = lambda step, scores: False,
 ) -> Outcome:
     """Train to the end, or to where the run diverges or is told to stop; continue from the folder's checkpoint.
 
     `source` is the fingerprint of the code. `should_stop` is asked before each step, `on_log` is given each record
-    after it was written; what they raise ends training and is passed on. torch's generators are left as they were.
+    after it was written, `should_prune` is given the step and the scores of each evaluation before the last; what they
+    raise ends training and is passed on. torch's generators are left as they were.
     """
     with torch.random.fork_rng(devices=range(torch.cuda.device_count() if device.type == "cuda" else 0)):
         run = _Run(parts, config, folder, device=device, source=source, on_log=on_log)
         run.resume()
         try:
-            return run.loop(should_stop)
+            return run.loop(should_stop, should_prune)
         except _DivergedError as error:
             return run.outcome(Status.diverged, step=error.step, message=error.message)
 
@@ -120,7 +122,9 @@ class _Run:
         self.scorer = Scorer(parts.model, parts.task, config.evaluation, config.training.precision, device)
         self.started = perf_counter()
 
-    def loop(self, should_stop: Callable[[], bool]) -> Outcome:
+    def loop(
+        self, should_stop: Callable[[], bool], should_prune: Callable[[int, Mapping[str, float]], bool]
+    ) -> Outcome:
         training, last = self.config.training, self.config.training.steps
         self.parts.model.train()
         while self.step < last:
@@ -131,7 +135,9 @@ class _Run:
             if _due(training.log_every, self.step) or self.step == last:
                 self.log_training()
             if _due(training.eval_every, self.step) and self.step < last:
-                self.log_evaluation(final=False)
+                scores = self.log_evaluation(final=False)
+                if should_prune(self.step, scores):
+                    return self.outcome(Status.pruned, message=f"pruned at step {self.step} of {last}")
             if _due(self.config.runtime.checkpoint_every, self.step) or self.step == last:
                 self.save()
         return self.outcome(Status.finished, metrics=self.final_metrics())

@@ -1,11 +1,14 @@
-"""The thin adapter through which Hydra 1.3 finds ablate's sweeper; it accepts plugins from this namespace only."""
+"""The thin adapters through which Hydra 1.3 finds ablate's sweepers; it accepts plugins from this namespace only."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
+
+from ablate.search.settings import Settings
 
 
 class GridSweeper(Sweeper):
@@ -28,3 +31,16 @@ class GridSweeper(Sweeper):
         assert self.hydra_context is not None
         assert self.config is not None
         run_grid(self.hydra_context.config_loader, self.launcher, self.config, arguments)
+
+
+@dataclass(kw_only=True)
+class OptunaSweeper(Settings, GridSweeper):
+    """Hands Hydra's parts to `ablate.search.search`, which does the work; its fields are the keys of hydra.sweeper."""
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Run the search; ends the process with the exit code when something failed."""
+        from ablate.search.search import run_search  # noqa: PLC0415  (as above, and Optuna)
+
+        assert self.hydra_context is not None
+        assert self.config is not None
+        run_search(self.hydra_context.config_loader, self.launcher, self.config, arguments)

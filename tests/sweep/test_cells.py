@@ -59,3 +59,16 @@ def test_a_cell_leaves_the_shared_config_as_it_was(composer):
 def test_what_cannot_be_set_is_explained_as_hydras_own_error(composer, overrides, message):
     with pytest.raises(ConfigError, match=message):
         composer.cell(overrides, [])
+
+
+def test_a_cell_without_the_checks_is_the_checked_one(composer):
+    for overrides in COMBINATIONS[:4]:
+        factors = ["optimizer.lr", "attention"]
+        planned, source = composer.unchecked(overrides, factors)
+        checked = composer.cell(overrides, factors)
+        assert (planned, source) == (checked.planned, checked.source)
+
+
+def test_a_cell_without_the_checks_still_has_to_compose(composer):
+    with pytest.raises(ConfigError, match="attention=ropee: no such option; did you mean"):
+        composer.unchecked(["attention=ropee"], [])

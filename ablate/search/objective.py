@@ -1,0 +1,89 @@
+"""What a trial is worth: the mean over its seeds of what its runs recorded, or the reason why it has no value.
+
+Read from the runs' records; what a launcher returns is not used.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ablate.config.errors import ConfigError, nearest
+from ablate.config.schema import Direction, SweepConfig
+from ablate.records import RunRecord, Status
+from ablate.search.settings import Settings, as_list
+
+COSTS = {
+    "seconds": "minimize",
+    "train_seconds": "minimize",
+    "tokens_per_second": "maximize",
+    "peak_memory_bytes": "minimize",
+    "parameters": "minimize",
+}
+"""What a run records beside its metrics, and which way is better."""
+
+
+class Objective(NamedTuple):
+    """One number to make small or large."""
+
+    metric: str
+    direction: str
+
+
+class Measured(NamedTuple):
+    """What came of a trial: its values, or why it has none; `pruned` when a run was stopped early on purpose."""
+
+    values: list[float] | None
+    reason: str = ""
+    pruned: bool = False
+
+
+def objectives_of(settings: Settings, sweep: SweepConfig, metrics: Sequence[str]) -> list[Objective]:
+    """Return the objectives; raises ConfigError for one that no run records."""
+    named = as_list(settings.metric) or [sweep.metric]
+    for metric in named:
+        if metric not in metrics and metric not in COSTS:
+            known = nearest(metric, [*metrics, *COSTS])
+            raise ConfigError(f"hydra.sweeper.metric={metric}: no final metric of these runs; {known}")
+    if len(set(named)) < len(named):
+        raise ConfigError(f"hydra.sweeper.metric={settings.metric}: names one metric twice")
+    directions = as_list(settings.direction) or [_usual(metric, sweep) for metric in named]
+    return [Objective(*pair) for pair in zip(named, directions, strict=True)]
+
+
+def _usual(metric: str, sweep: SweepConfig) -> str:
+    if metric in COSTS:
+        return COSTS[metric]
+    if metric == sweep.metric and sweep.direction is not None:
+        return "minimize" if sweep.direction is Direction.lower else "maximize"
+    from analysis.question import HIGHER_IS_BETTER  # noqa: PLC0415  (pandas, needed only here)
+
+    return "maximize" if HIGHER_IS_BETTER.search(metric) else "minimize"
+
+
+def measure(objectives: Sequence[Objective], runs: Sequence[tuple[int, RunRecord | None]]) -> Measured:
+    """Return what a trial is worth from the records of its runs, pairs of seed and record."""
+    for seed, record in runs:
+        if record is not None and record.status is Status.pruned:
+            return Measured(None, f"seed {seed} was stopped at step {record.steps_done}", pruned=True)
+    for seed, record in runs:
+        if fault := _fault(record, objectives):
+            return Measured(None, f"seed {seed}: {fault}")
+    per_seed = [[_value(record, one.metric) for one in objectives] for _, record in runs if record is not None]
+    return Measured([math.fsum(values) / len(values) for values in zip(*per_seed, strict=True)])
+
+
+def _fault(record: RunRecord | None, objectives: Sequence[Objective]) -> str:
+    if record is None:
+        return "was not trained"
+    if record.status is not Status.finished:
+        error = record.error or {}
+        return ": ".join([record.status.value, *filter(None, (error.get("type"), error.get("message")))])
+    for one in objectives:
+        value = _value(record, one.metric)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return f"{one.metric} is {'missing' if value is None else value}, not a finite number"
+    return ""
+
+
+def _value(record: RunRecord, metric: str) -> Any:
+    return getattr(record, metric) if metric in COSTS else record.metrics.get(metric)

@@ -1,0 +1,201 @@
+"""A search from its first trial to its best: asks Optuna, trains through the launcher, tells what the run folders say.
+
+Trials are asked for and trained `n_jobs` at a time. Every run is a run as in any sweep: found by its identity, trained
+once, locked, resumed. Only `ablate.sweep.grid.Sweep` deals with the launcher.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+
+import optuna
+from hydra.core.config_loader import ConfigLoader
+from hydra.plugins.launcher import Launcher
+from omegaconf import DictConfig
+from optuna.trial import FrozenTrial, TrialState
+from rich.console import Console
+
+from ablate import locks
+from ablate.config.errors import ConfigError, refuse
+from ablate.records import PlannedCell, RunFolder, RunRecord, Status
+from ablate.resume import read_or_none
+from ablate.search import report, trials
+from ablate.search.objective import measure
+from ablate.search.prepare import Prepared, prepare
+from ablate.search.samplers import ask, make_pruner
+from ablate.search.storage import open_storage, open_study
+from ablate.sweep.grid import FAILED, INTERRUPTED, Sweep
+from ablate.sweep.plan import Plan, new_sweep
+from ablate.sweep.runs import PlannedRun
+
+
+def run_search(loader: ConfigLoader, launcher: Launcher, config: DictConfig, arguments: Sequence[str]) -> None:
+    """Prepare, search and sum up; ends the process with the exit code unless all is well."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    console = Console()
+    try:
+        prepared = prepare(loader, config, arguments)
+        if prepared.first.config.sweep.dry_run:
+            report.announce(console, prepared, launcher, 0)
+            return
+        search = Search(prepared, launcher, console, arguments)
+    except ConfigError as error:
+        refuse(str(error))
+    code = search.run()
+    if code:
+        sys.exit(code)
+
+
+class Search:
+    """One search in progress."""
+
+    def __init__(self, prepared: Prepared, launcher: Launcher, console: Console, arguments: Sequence[str]) -> None:
+        """Open the storage and the study in it; raises ConfigError when that cannot be."""
+        self.prepared, self.launcher, self.console = prepared, launcher, console
+        self.folder = prepared.folder
+        directions = [one.direction for one in prepared.objectives]
+        storage = open_storage(prepared.place)
+        self.study = open_study(storage, prepared.settings.study_name, directions, prepared.identity())
+        self.study.pruner = make_pruner(prepared.pruner or {"_target_": "optuna.pruners.NopPruner"})
+        first = prepared.first
+        self.plan = new_sweep([], prepared.seeds, [first], arguments)
+        self.plan.search = {
+            "storage": prepared.place,
+            "study_name": prepared.settings.study_name,
+            "metric": prepared.objectives[0].metric,
+            "pruner": prepared.pruner,
+            "trials": {},
+        }
+        plan = Plan(self.plan, self.folder, first.config, {}, prepared.seeds)
+        self.sweep = Sweep(plan, launcher, console)
+        self.sources = plan.sources
+
+    def run(self) -> int:
+        """Search until enough trials count, print what was found, and return the exit code."""
+        self.folder.search_path.mkdir(parents=True, exist_ok=True)
+        with locks.hold(self.folder.search_lock(self.plan.id)), self.sweep.interruptible():
+            self._take_over()
+            self.folder.write_sweep(self.plan)
+            report.announce(self.console, self.prepared, self.launcher, len(trials.counted(self.study)))
+            ended = self._search()
+        self.folder.write_sweep(self.plan)
+        self.folder.cells_file(self.plan.id).unlink(missing_ok=True)
+        self.sweep.stop_file.unlink(missing_ok=True)
+        if ended:
+            self.console.print(ended, style="yellow", highlight=False, soft_wrap=True)
+        report.sum_up(self.console, self.study, self.prepared)
+        if self.sweep.stopped:
+            return INTERRUPTED
+        return FAILED if trials.failed(trials.all_trials(self.study)) else 0
+
+    def _take_over(self) -> None:
+        """Say which trials were lost, and put the cells of the earlier ones into the plan."""
+        for number in trials.reclaim(self.study, self.folder):
+            self.console.print(f"trial {number}: its process is gone; tried again, not counted", style="yellow")
+        for one in trials.counted(self.study):
+            if (cell := trials.cell_of(one)) is not None:
+                self._plan_cell(cell)
+
+    def _search(self) -> str:
+        """Ask, train, tell; returns why the search ended before n_trials, in words."""
+        settings, n_trials, began = self.prepared.settings, self.prepared.n_trials, time.monotonic()
+        while True:
+            known = trials.counted(self.study)
+            if self._is_stopped():
+                return "stopped; the same command continues"
+            failed = len(trials.failed(known))
+            if failed > settings.max_failure_rate * n_trials:
+                return f"stopped: {failed} trials failed (hydra.sweeper.max_failure_rate={settings.max_failure_rate})"
+            if len(known) >= n_trials:
+                return ""
+            if settings.timeout is not None and time.monotonic() - began > settings.timeout:
+                return f"stopped: hydra.sweeper.timeout={settings.timeout} seconds are over; the same command continues"
+            self._batch(len(known), min(settings.n_jobs, n_trials - len(known)))
+
+    def _batch(self, index: int, size: int) -> None:
+        """Ask for so many trials, train them, and tell, in order; `index` is the place of the first in the search."""
+        asked = [self._ask(index + number) for number in range(size)]
+        cells = {trial: cell for trial, cell in asked if cell is not None}
+        self._train(cells)
+        for trial, cell in cells.items():
+            report.trial_line(self.console, self.prepared, self._tell(trial, cell))
+
+    def _is_stopped(self) -> bool:
+        return self.sweep.stopped or self.sweep.stop_file.exists()
+
+    # one trial --------------------------------------------------------------------------------------------------------
+
+    def _ask(self, index: int) -> tuple[optuna.Trial, PlannedCell | None]:
+        """Ask for a trial and tie it to its cell; None for values that cannot be combined, which is told at once."""
+        prepared = self.prepared
+        self.study.sampler = prepared.samplers.at(index)
+        trial = ask(self.study, prepared.space)
+        try:
+            overrides = prepared.space.overrides(trial.params)
+            cell, source = prepared.composer.unchecked(overrides, prepared.space.keys)
+        except ConfigError as error:
+            ended = trials.end(self.study, trial, TrialState.FAIL, str(error))
+            report.trial_line(self.console, self.prepared, ended)
+            return trial, None
+        trials.tie(trial, self.plan.id, cell)
+        self.sources[cell.cell] = source
+        self._plan_cell(cell)
+        assert self.plan.search is not None
+        self.plan.search["trials"][cell.cell] = trial.number
+        self.folder.add_cell(self.plan.id, cell, trial.number)
+        return trial, cell
+
+    def _plan_cell(self, cell: PlannedCell) -> None:
+        if all(planned.cell != cell.cell for planned in self.plan.cells):
+            self.plan.cells.append(cell)
+
+    def _train(self, cells: dict[optuna.Trial, PlannedCell]) -> None:
+        """Train the runs of these trials. With a pruner the first seed is judged before the others are begun."""
+        seeds, going = self.prepared.seeds, {cell.cell: cell for cell in cells.values()}
+        for some in (seeds[:1], seeds[1:]) if self.prepared.pruner else (seeds,):
+            runs = [PlannedRun(cell, seed, self._run(cell, seed)) for seed in some for cell in going.values()]
+            if runs and not self._is_stopped():
+                self.sweep.take_in(runs)
+                self.sweep.train_left()
+            going = {cell.cell: cell for cell in going.values() if self._goes_on(cell, some)}
+
+    def _run(self, cell: PlannedCell, seed: int) -> RunFolder:
+        return self.folder.run(cell.folder, seed)
+
+    def _goes_on(self, cell: PlannedCell, seeds: Sequence[int]) -> bool:
+        """Whether the runs of these seeds leave the cell a value."""
+        records = [record for _, record in self._records(cell, seeds)]
+        return all(record is not None and record.status is Status.finished for record in records)
+
+    def _records(self, cell: PlannedCell, seeds: Sequence[int]) -> list[tuple[int, RunRecord | None]]:
+        return [(seed, read_or_none(self._run(cell, seed))) for seed in seeds]
+
+    def _tell(self, trial: optuna.Trial, cell: PlannedCell) -> FrozenTrial:
+        """Tell Optuna what became of a trial's runs."""
+        records = self._records(cell, self.prepared.seeds)
+        found = measure(self.prepared.objectives, records)
+        if self.prepared.pruner:
+            self._report_curve(trial, cell)
+        if found.values is not None:
+            return self.study.tell(trial, found.values)
+        if found.pruned:
+            return trials.end(self.study, trial, TrialState.PRUNED, found.reason)
+        if self._is_stopped() and any(record is None or not _ended(record) for _, record in records):
+            return trials.lose(
+                self.study, self.study.get_trials(deepcopy=False)[trial.number], "the search was stopped"
+            )
+        errors = [self.sweep.errors.get(self._run(cell, seed), "") for seed in self.prepared.seeds]
+        return trials.end(self.study, trial, TrialState.FAIL, ": ".join([found.reason, *filter(None, errors)]))
+
+    def _report_curve(self, trial: optuna.Trial, cell: PlannedCell) -> None:
+        """Report the evaluations of a first seed that was trained before, so that others are judged against it."""
+        known = self.study.get_trials(deepcopy=False)[trial.number].intermediate_values
+        name = self.prepared.objectives[0].metric.removeprefix("eval/")
+        for record in self._run(cell, self.prepared.seeds[0]).read_metrics():
+            value, step = record.get(name), int(record.get("step", 0))
+            if record.get("split") == "eval" and step not in known and value is not None:
+                trial.report(float(value), step)
+
+
+def _ended(record: RunRecord) -> bool:
+    return record.status.is_result or record.status is Status.failed
