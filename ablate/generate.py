@@ -24,7 +24,7 @@ from ablate.config.register import to_run_config
 from ablate.config.schema import Device
 from ablate.jsonfiles import RecordError
 from ablate.records import RunFolder, RunRecord, Status
-from ablate.tasks.base import Task
+from ablate.tasks.base import Task, alphabet_fingerprint
 from ablate.training import checkpoint
 from ablate.training.generation import Sampling, generate, longest_context
 
@@ -45,6 +45,8 @@ def load(folder: RunFolder, device: torch.device) -> Trained:
         parts = build(to_run_config(OmegaConf.create(values)), device).parts
     except HydraException as error:
         raise ConfigError(f"{folder.config}: cannot be built ({' '.join(str(error).split())})") from error
+    if record.effective.get("alphabet") not in (None, alphabet_fingerprint(parts.task.alphabet)):
+        raise ConfigError(f"{folder.config}: the task's characters are not those that the run was trained on")
     try:
         parts.model.load_state_dict(state)
     except RuntimeError as error:

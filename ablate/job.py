@@ -27,6 +27,7 @@ from ablate.memory import PeakMemory
 from ablate.records import RunFolder, RunRecord, Status
 from ablate.resume import Action, decide, read_or_none
 from ablate.stop import StopRequest
+from ablate.tasks.base import alphabet_fingerprint
 from ablate.training import scoring
 from ablate.training.trainer import Outcome, train
 
@@ -149,6 +150,7 @@ class _Attempt:
         torch.set_num_threads(self.config.runtime.threads)
         built = build(self.config, device)
         record.device, record.parameters, record.effective = _device_name(device), built.parameters, built.effective
+        self._check_alphabet(record, alphabet_fingerprint(built.parts.task.alphabet))
         record.config_warnings += scoring.remarks(built.parts.model, self.config.evaluation)
         LOG.info("%s, seed %d, on %s", record.label, record.seed, record.device)
         outcome = train(
@@ -163,6 +165,12 @@ class _Attempt:
         )
         _fill(record, outcome)
 
+    def _check_alphabet(self, record: RunRecord, found: str) -> None:
+        """Raise ConfigError when the run that is continued had other characters; its own stay on record."""
+        record.effective["alphabet"] = self.before.effective.get("alphabet", found) if self.before else found
+        if record.effective["alphabet"] != found:
+            raise ConfigError("task: its characters are not those that this run began with; was the text file changed?")
+
     def _first_record(self) -> RunRecord:
         before = self.before
         return RunRecord(
@@ -174,6 +182,7 @@ class _Attempt:
             seed=self.config.seed,
             sweep=self.context.sweep,
             steps_planned=self.config.training.steps,
+            effective=dict(before.effective) if before else {},
             started=before.started if before else now(),
             resumed=before.resumed + 1 if before else 0,
             versions=provenance.versions(),

@@ -181,3 +181,46 @@ def test_a_config_that_cannot_be_read_is_refused(run, generate, content):
     if content is not None:
         run.config.write_text(content)
     assert "config.yaml: cannot be read" in refused(generate(run, "--prompt", "a"))
+
+
+SHAKESPEARE = ("model.width=8", "model.heads=2", "model.layers=1", "training.steps=2", "evaluation.sequences=8")
+
+
+@pytest.fixture
+def reader(tmp_path, cli):
+    """A finished run on a text of our own, and a way to write another text in its place."""
+    path = tmp_path / "text.txt"
+
+    def write(characters):
+        path.write_text("".join(characters[i % 7] + characters[i * i % 11] for i in range(4000)))
+
+    write("abcdefghijk")
+    small = (*SHAKESPEARE, "evaluation.curve_sequences=8", "runtime.device=cpu")
+    command = ("task=shakespeare", "task.seq_len=16", f"task.path={path}", *small)
+    assert cli(*command).code == 0
+    (folder,) = StudyFolder(tmp_path / "multirun" / "shakespeare").runs()
+    return folder, write, lambda: cli(*command)
+
+
+def test_a_text_with_other_characters_than_the_run_was_trained_on_is_refused(reader, generate):
+    folder, write, _ = reader
+    assert generate(folder, "--prompt", "abc", "--tokens", "3")[0] == 0
+    write("lmnopqrstuv")
+    assert "characters are not those that the run was trained on" in refused(generate(folder, "--prompt", "lmn"))
+
+
+def test_a_run_is_not_continued_on_a_text_with_other_characters_and_nothing_is_lost(reader):
+    folder, write, again = reader
+    record = folder.read()
+    record.status, checkpoint = Status.interrupted, folder.checkpoint.read_bytes()
+    folder.write(record)
+    write("lmnopqrstuv")
+    for _ in range(2):
+        again()
+        failed = folder.read()
+        assert failed.status is Status.failed
+        assert "characters are not those that this run began with" in failed.error["message"]
+        assert folder.checkpoint.read_bytes() == checkpoint
+    write("abcdefghijk")
+    again()
+    assert folder.read().status is Status.finished

@@ -103,7 +103,7 @@ def test_threads_and_memory_are_the_runs_own(tiny, tmp_path, threads):
 
 def test_the_record_says_what_the_parameters_came_to(tiny, tmp_path):
     record = run(tiny, RunFolder(tmp_path), "rope_percentage=0.75").record
-    assert record.effective == {"rotary_width": 2, "value_rotary_width": 2}
+    assert record.effective.items() >= {"rotary_width": 2, "value_rotary_width": 2}.items()
     assert record.device == "cpu"
     assert record.parameters > 0
     assert set(record.versions) >= {"python", "torch", "ablate"}

@@ -6,6 +6,7 @@ problems are kept apart for evaluation stands in `splits`.
 Shape suffixes: B sequences, T positions, W tokens (one more than positions).
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -103,6 +104,11 @@ def encode(alphabet: str, text: str) -> list[int]:
 def decode(alphabet: str, tokens: Iterable[int]) -> str:
     """The text that token ids stand for."""
     return "".join(alphabet[token] for token in tokens)
+
+
+def alphabet_fingerprint(alphabet: str) -> str:
+    """16 hexadecimal digits that tell which characters, in which order, a model's tokens stand for."""
+    return hashlib.sha256(alphabet.encode()).hexdigest()[:16]
 
 
 def until_stop(generated: Sequence[int], stop: int) -> list[int] | None:
