@@ -133,3 +133,18 @@ def test_canonical_json_takes_1_and_1_point_0_as_one_value_and_text_as_another()
     assert canonical_json({"a": 1}) != canonical_json({"a": "1"})
     assert canonical_json([2, 2]) == canonical_json((2, 2))
     assert canonical_json(True) != canonical_json(1)
+
+
+def test_cells_that_a_search_adds_belong_to_its_plan_each_once(tmp_path):
+    study = StudyFolder(tmp_path)
+    search = {"storage": "s", "study_name": "n", "metric": "eval/loss", "pruner": None, "trials": {}}
+    plan = SweepPlan(id="1", created="", command="", study="s", cells=[], seeds=[0], search=search)
+    study.write_sweep(plan)
+    cells = [PlannedCell(cell=name * 8, label=name, factors={}, folder=name, overrides=[]) for name in "ab"]
+    for trial, cell in enumerate([*cells, cells[0]]):
+        study.add_cell("1", cell, trial)
+    found = study.read_sweep("1")
+    assert found.cells == cells
+    assert found.search is not None
+    assert found.search["trials"] == {"a" * 8: 2, "b" * 8: 1}
+    assert study.sweep_ids() == ["1"]

@@ -236,6 +236,23 @@ def test_b5_killed_in_every_trial_the_search_ends_as_if_undisturbed(search, tiny
     assert not list((in_tmp / STUDY).rglob("*.lock"))
 
 
+def test_ctrl_c_ends_the_search_and_the_same_command_continues_to_the_same_trials(search, monkeypatch):
+    search(LR, "hydra.sweeper.n_trials=3", "study=undisturbed")
+    real, calls = ablate.job.perform, iter(range(100))
+
+    def interrupted(*arguments, **options):
+        if next(calls) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(ablate.job, "perform", interrupted)
+    result = search(LR, "hydra.sweeper.n_trials=3")
+    assert result.code == 130, result
+    assert states(stored()) == ["complete", "lost", "waiting"]
+    assert search(LR, "hydra.sweeper.n_trials=3").code == 0
+    assert values(stored()) == values(stored("multirun/undisturbed/search/search.journal"))
+
+
 def test_a_trial_of_a_search_that_goes_on_is_left_alone(tmp_path):
     from ablate import locks
     from ablate.records import PlannedCell
