@@ -13,6 +13,10 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 from hypothesis import settings
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, and every process that they start too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # How long an example takes says nothing on a shared machine.
 settings.register_profile("ablate", deadline=None)
 settings.load_profile("ablate")
