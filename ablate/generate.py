@@ -24,7 +24,7 @@ from ablate.config.register import to_run_config
 from ablate.config.schema import Device
 from ablate.jsonfiles import RecordError
 from ablate.records import RunFolder, RunRecord, Status
-from ablate.tasks.base import Task, alphabet_fingerprint
+from ablate.tasks.base import Task, alphabet_fingerprint, decode, encode
 from ablate.training import checkpoint
 from ablate.training.generation import Sampling, generate, longest_context
 
@@ -87,14 +87,12 @@ def _values(folder: RunFolder, record: RunRecord) -> dict[str, Any]:
     return values
 
 
-def encode(text: str, alphabet: str, *, name: str) -> list[int]:
+def tokens_of(text: str, alphabet: str, *, name: str) -> list[int]:
     """The token ids of a text; raises ConfigError naming the characters that the model does not know."""
-    unknown = sorted(set(text) - set(alphabet))
-    if unknown:
-        raise ConfigError(
-            f"{name}={text!r}: the model does not know {', '.join(map(repr, unknown))}; it knows {alphabet!r}"
-        )
-    return [alphabet.index(character) for character in text]
+    try:
+        return encode(alphabet, text)
+    except ValueError as error:
+        raise ConfigError(f"{name}={text!r}: {error}") from error
 
 
 def texts(trained: Trained, arguments: argparse.Namespace) -> list[dict[str, str]]:
@@ -103,13 +101,13 @@ def texts(trained: Trained, arguments: argparse.Namespace) -> list[dict[str, str
     trained_context = min(length, longest_context(trained.model) or length)
     continuations = generate(
         trained.model,
-        [encode(prompt, alphabet, name="--prompt") for prompt in arguments.prompt],
+        [tokens_of(prompt, alphabet, name="--prompt") for prompt in arguments.prompt],
         arguments.tokens,
         sampling=_sampling(arguments),
         context=trained_context if arguments.context is None else arguments.context,
         stop=_stop(arguments.stop, alphabet),
     )
-    spelled = ["".join(alphabet[token] for token in tokens) for tokens in continuations]
+    spelled = [decode(alphabet, tokens) for tokens in continuations]
     return [{"prompt": p, "continuation": c} for p, c in zip(arguments.prompt, spelled, strict=True)]
 
 
@@ -118,7 +116,7 @@ def _stop(text: str | None, alphabet: str) -> int | None:
         return None
     if len(text) != 1:
         raise ConfigError(f"--stop={text!r}: must be one character")
-    return encode(text, alphabet, name="--stop")[0]
+    return tokens_of(text, alphabet, name="--stop")[0]
 
 
 def _sampling(arguments: argparse.Namespace) -> Sampling | None:

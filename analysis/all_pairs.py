@@ -1,6 +1,6 @@
 """Every pair of variants, on request: differences, intervals and wins, Holm-corrected over all pairs. No verdicts.
 
-Verdicts are on the comparisons with the baseline, which were declared beforehand; see `analysis.comparison`.
+Verdicts are on the comparisons with the baseline, which were declared beforehand; see `analysis.verdicts`.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from analysis import formatting as fmt
+from analysis.captions import marked
 from analysis.comparison_table import delta_text
 from analysis.evidence import contrast
 from analysis.results import Comparison
@@ -16,7 +17,6 @@ from analysis.statistics.multiple import holm
 from analysis.statistics.paired import Difference
 from analysis.study import Variant
 from analysis.tables import Cell, Column, Table
-from analysis.wording import marked
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ resources (workers, memory, time per run and in all). Sentences shared with the 
 from typing import NamedTuple
 
 from analysis import formatting as fmt
+from analysis.captions import exclusions_part, looks_part, method_part, seeds_part
 from analysis.cost import cost_of
 from analysis.results import Comparison
-from analysis.wording import exclusions_part, looks_part, method_part, plural, seeds_part
+from analysis.wording import plural
 
 
 class Answer(NamedTuple):

@@ -3,6 +3,7 @@
 from typing import Any
 
 from analysis import formatting as fmt
+from analysis.captions import caption, marked
 from analysis.design import Arm
 from analysis.results import Against, Comparison, VariantResult
 from analysis.scale import PLAIN, Scale
@@ -10,7 +11,6 @@ from analysis.statistics.intervals import Interval, Summary
 from analysis.statistics.paired import Difference
 from analysis.study import LoadedRun, Outcome, Study, Variant
 from analysis.tables import Cell, Column, Table
-from analysis.wording import caption, marked
 
 SYMBOLS = {
     "ok": "✓",

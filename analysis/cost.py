@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from ablate.records import RunRecord
 from analysis import formatting as fmt
+from analysis.captions import marked
 from analysis.results import Against, Comparison, VariantResult
 from analysis.statistics.verdict import Verdict
 from analysis.study import Variant
 from analysis.tables import Cell, Column, Table
-from analysis.wording import marked, plural
+from analysis.wording import plural
 
 FLOPS_PER_PARAMETER_AND_TOKEN = 6
 

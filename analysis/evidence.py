@@ -1,6 +1,6 @@
 """What is known of every variant against the baseline before the verdicts: Holm's correction needs all of them first.
 
-`gather` gives one `Gathered` per question; verdicts are made of it in `analysis.comparison`.
+`gather` gives one `Gathered` per question; verdicts are made of it in `analysis.verdicts`.
 """
 
 from collections.abc import Collection

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ablate.jsonfiles import strict
+from analysis.captions import caption
 from analysis.comparison_table import counts, success
 from analysis.factorial_tables import FactorialReport, factorial_data, factorial_report
 from analysis.overall_tables import aggregate_data
@@ -16,7 +17,7 @@ from analysis.statistics.intervals import Interval
 from analysis.study import Replaced
 from analysis.task_sets import TaskSet
 from analysis.variance import variance_data
-from analysis.wording import caption, verdict_sentence
+from analysis.wording import verdict_sentence
 
 COMPARED = (
     "delta", "delta_ci", "delta_ci90", "p", "p_holm", "q_bh", "wins", "wins_ci", "pairs", "effect_size", "rho",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis import formatting as fmt
+from analysis.captions import marked
 from analysis.crossing import crossing
 from analysis.results import Comparison
 from analysis.scale import Scale
@@ -15,7 +16,6 @@ from analysis.statistics.factorial import Contrast, Design, Factorial, Term, ana
 from analysis.statistics.paired import Difference
 from analysis.streams import stream_factors
 from analysis.tables import Cell, Column, Table
-from analysis.wording import marked
 
 TERM_COLUMNS = (
     Column("term"),

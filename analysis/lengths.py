@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Mapping
 
 from analysis import formatting as fmt
+from analysis.captions import marked
 from analysis.results import Comparison
 from analysis.statistics.intervals import summarise
 from analysis.study import Study, Variant
 from analysis.tables import Cell, Column, Table
-from analysis.wording import marked
 
 TRAINED = "task.seq_len"
 """The config key of the length that runs are trained on, and that a metric without a length is measured at."""

@@ -7,11 +7,12 @@ from typing import Any
 
 from analysis import formatting as fmt
 from analysis.aggregate import Aggregate, VariantScores, profile
+from analysis.captions import family_text, marked
 from analysis.results import Comparison
 from analysis.statistics.aggregate import Estimate
 from analysis.tables import Cell, Column, Table
 from analysis.task_sets import TaskSet
-from analysis.wording import family_text, marked, plural
+from analysis.wording import plural
 
 TAUS = (0.0, 0.25, 0.5, 0.75, 0.9)
 """The scores at which the table of the performance profile is cut; the figure has all of them."""

@@ -1,4 +1,4 @@
-"""What a comparison gives: numbers, verdicts and flags, ready to be shown. Made by `analysis.comparison`."""
+"""What a comparison gives: numbers, verdicts and flags, ready to be shown. Made by `analysis.verdicts`."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis import formatting as fmt
+from analysis.captions import marked
 from analysis.design import Arm
 from analysis.question import Question
 from analysis.results import Comparison
@@ -19,7 +20,6 @@ from analysis.statistics.multiple import holm
 from analysis.statistics.survival import Times, kaplan_meier, logrank_p, median_steps
 from analysis.study import Variant
 from analysis.tables import Cell, Column, Table
-from analysis.wording import marked
 
 COLUMNS = (
     Column("variant"),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from analysis.aggregate import Aggregate, aggregate, labels_of, obstacle
-from analysis.comparison import conclude
 from analysis.evidence import gather
 from analysis.load import load_study
 from analysis.question import Question, ask, find_baseline, metric_of
@@ -18,6 +17,7 @@ from analysis.results import Comparison
 from analysis.statistics.aggregate import FEWEST_TASKS
 from analysis.study import Study, StudyError
 from analysis.tasks import by_task, choose_task
+from analysis.verdicts import conclude
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from analysis import formatting as fmt
+from analysis.captions import marked
 from analysis.configs import short_description
 from analysis.results import Comparison, VariantResult
 from analysis.statistics.cells import Levels
@@ -19,7 +20,6 @@ from analysis.statistics.variance import DRAWS, Source, complete_layout, varianc
 from analysis.streams import STREAMS, level, other_factors, stream_factors
 from analysis.study import Study
 from analysis.tables import Cell, Column, Table
-from analysis.wording import marked
 
 SEED = "seed"
 """The stream of everything that is not crossed."""

@@ -87,7 +87,7 @@ def test_greedy_text_needs_no_seed_and_is_read_as_long_as_trained(run, generate)
     assert generate(run, *given) == (0, text, "")
     assert generate(run, *given, "--context", "24") == (0, text, "")
     model, task = command.load(run, torch.device("cpu"))
-    tokens = command.encode("acgt", task.alphabet, name="")
+    tokens = command.tokens_of("acgt", task.alphabet, name="")
     with torch.no_grad():
         for _ in range(20):
             tokens.append(int(model(torch.tensor([tokens]))[0, -1].argmax()))
@@ -111,7 +111,7 @@ def test_a_text_ends_after_the_stop_character(run, generate):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--prompt", "acgu"], "--prompt='acgu': the model does not know 'u'; it knows 'acgt>'"),
+        (["--prompt", "acgu"], "--prompt='acgu': the alphabet has no 'u': it is 'acgt>'"),
         (["--prompt", ""], "prompt='': is empty"),
         ([], "the following arguments are required: --prompt"),
         (["--prompt", "a", "--tokens", "0"], "tokens=0: must be at least 1"),
@@ -122,7 +122,7 @@ def test_a_text_ends_after_the_stop_character(run, generate):
         (["--prompt", "a", "--context", "0"], "context=0: must be at least 1"),
         (["--prompt", "a", "--greedy", "--top-k", "2"], "--greedy: draws nothing, so it goes without top_k"),
         (["--prompt", "a", "--stop", "xy"], "--stop='xy': must be one character"),
-        (["--prompt", "a", "--stop", "x"], "--stop='x': the model does not know 'x'"),
+        (["--prompt", "a", "--stop", "x"], "--stop='x': the alphabet has no 'x'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(run, generate, arguments, message):

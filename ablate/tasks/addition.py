@@ -12,10 +12,9 @@ from typing import Literal, NamedTuple, final
 
 import numpy as np
 
-from ablate.tasks.arithmetic import Digits, largest_operand, operands
+from ablate.tasks.arithmetic import TwoOperands
 from ablate.tasks.base import Ints, require_between, require_choice
 from ablate.tasks.grids import numeral_length, numerals, spell
-from ablate.tasks.packed import PackedTask
 from ablate.tasks.splits import ABSENT
 
 
@@ -30,7 +29,7 @@ _STYLES = {"spaces": _Style("0123456789xe =\n?+;", " ", "\n"), "ands": _Style("0
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Addition(PackedTask):
+class Addition(TwoOperands):
     """Sequences of seq_len + 1 characters: inputs are all but the last, targets all but the first.
 
     With seq_len=66, max_digits=2, digits=uniform, workings=spaces (↵ is the newline):
@@ -46,8 +45,6 @@ class Addition(PackedTask):
 
     counts_questions = True
 
-    max_digits: int
-    digits: Digits
     workings: Literal["spaces", "ands"]
 
     def __post_init__(self) -> None:
@@ -68,26 +65,18 @@ class Addition(PackedTask):
         return _STYLES[self.workings].ending
 
     @property
-    def problems(self) -> int:
-        """How many pairs (A, B) there are."""
-        return (self._largest + 1) ** 2
-
-    def smallest(self) -> Ints:
-        """0 + 0."""
-        return np.zeros((1, 2), np.int64)
-
-    def propose(self, generator: np.random.Generator, count: int) -> Ints:
-        """Draw pairs (A, B)."""
-        return operands(generator, count, self.max_digits, 10, self.digits)
+    def radix(self) -> int:
+        """Numbers are decimal."""
+        return 10
 
     def question(self, problems_NP: Ints) -> Ints:
         """`?x=A+B;`."""
-        a_NW, b_NW = (numerals(column_N, self._width) for column_N in problems_NP.T)
+        a_NW, b_NW = (numerals(column_N, self.width) for column_N in problems_NP.T)
         return spell(self.alphabet, "?x=", a_NW, "+", b_NW, ";")
 
     def answer(self, problems_NP: Ints) -> Ints:
         """The workings, `x==S` and the ending."""
-        sum_NW = numerals(problems_NP.sum(axis=1), numeral_length(2 * self._largest))
+        sum_NW = numerals(problems_NP.sum(axis=1), numeral_length(2 * self.largest))
         return spell(self.alphabet, " ", self._workings(problems_NP), " x==", sum_NW, self.ending)
 
     def judge(self, question: str, written: str) -> bool:
@@ -95,21 +84,13 @@ class Addition(PackedTask):
         a, b = question[3:-1].split("+")
         return written.rpartition("x==")[1:] == ("x==", str(int(a) + int(b)))
 
-    @property
-    def _largest(self) -> int:
-        return largest_operand(self.max_digits, 10, self.digits)
-
-    @property
-    def _width(self) -> int:
-        return numeral_length(self._largest)
-
     def _workings(self, problems_NP: Ints) -> Ints:
         """The workings, [N, W]: those of all places are written at once, then those of leading zeros left out."""
-        powers_D = 10 ** np.arange(self._width)
+        powers_D = 10 ** np.arange(self.width)
         a_ND, b_ND = (column_N[:, None] for column_N in problems_NP.T)
         carries_ND = (a_ND % powers_D + b_ND % powers_D) // powers_D
         a, b, carry = (x.reshape(-1, 1) for x in (a_ND // powers_D % 10, b_ND // powers_D % 10, carries_ND))
-        place = np.tile(np.arange(self._width), len(problems_NP))[:, None]
+        place = np.tile(np.arange(self.width), len(problems_NP))[:, None]
         joiner, total = _STYLES[self.workings].joiner, numerals((a + b + carry)[:, 0], 2)
         term = ("e", place, "+")
         text = spell(self.alphabet, joiner, a, *term, b, *term, carry, "e", place, "==", total, "e", place)

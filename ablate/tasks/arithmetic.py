@@ -1,13 +1,17 @@
-"""What addition and multiplication share: how their operands are drawn. Each writes its own workings.
+"""What addition and multiplication share: problems of two operands. Each writes its own workings.
 
 Shape suffixes: N problems, D digits.
 """
 
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from ablate.tasks.base import Ints
+from ablate.tasks.grids import numeral_length
+from ablate.tasks.packed import PackedTask
 
 Digits = Literal["uniform", "legacy"]
 
@@ -32,3 +36,39 @@ def largest_operand(max_digits: int, base: int, digits: Digits) -> int:
     """The largest number that `operands` can draw; it draws every one from 0 to this."""
     top = base if digits == "legacy" else base - 1
     return int(top * (base**max_digits - 1) // (base - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoOperands(PackedTask):
+    """Problems that are pairs (A, B) of numbers with up to `max_digits` digits, drawn by `operands`."""
+
+    max_digits: int
+    digits: Digits
+
+    @property
+    @abstractmethod
+    def radix(self) -> int:
+        """The base in which numbers are drawn and written."""
+
+    @property
+    def problems(self) -> int:
+        """How many pairs (A, B) there are."""
+        return (self.largest + 1) ** 2
+
+    def smallest(self) -> Ints:
+        """0 and 0."""
+        return np.zeros((1, 2), np.int64)
+
+    def propose(self, generator: np.random.Generator, count: int) -> Ints:
+        """Draw pairs (A, B)."""
+        return operands(generator, count, self.max_digits, self.radix, self.digits)
+
+    @property
+    def largest(self) -> int:
+        """The largest operand."""
+        return largest_operand(self.max_digits, self.radix, self.digits)
+
+    @property
+    def width(self) -> int:
+        """The digits of the largest operand."""
+        return numeral_length(self.largest, self.radix)

@@ -97,7 +97,7 @@ def encode(alphabet: str, text: str) -> list[int]:
     """Token ids of a text; ValueError names the characters that the alphabet lacks."""
     ids = {character: i for i, character in enumerate(alphabet)}
     if unknown := sorted(set(text) - set(alphabet)):
-        raise ValueError(f"text holds {''.join(unknown)!r}: the alphabet is {alphabet!r}")
+        raise ValueError(f"the alphabet has no {', '.join(map(repr, unknown))}: it is {alphabet!r}")
     return [ids[character] for character in text]
 
 

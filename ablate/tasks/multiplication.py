@@ -12,16 +12,15 @@ from typing import final
 
 import numpy as np
 
-from ablate.tasks.arithmetic import Digits, largest_operand, operands
+from ablate.tasks.arithmetic import TwoOperands, largest_operand
 from ablate.tasks.base import Ints, require_between, require_choice
 from ablate.tasks.grids import numeral_length, numerals, spell
-from ablate.tasks.packed import PackedTask
 from ablate.tasks.splits import ABSENT
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Multiplication(PackedTask):
+class Multiplication(TwoOperands):
     """Sequences of seq_len + 1 characters: inputs are all but the last, targets all but the first.
 
     With seq_len=60, max_digits=2, base=4, digits=uniform (↵ is the newline), a target where it counts and a dot where
@@ -40,9 +39,7 @@ class Multiplication(PackedTask):
     ending = "\n"
     counts_questions = False
 
-    max_digits: int
     base: int
-    digits: Digits
 
     def __post_init__(self) -> None:
         """Judge the parameters."""
@@ -53,26 +50,18 @@ class Multiplication(PackedTask):
         super().__post_init__()
 
     @property
-    def problems(self) -> int:
-        """How many pairs (A, B) there are."""
-        return (self._largest + 1) ** 2
-
-    def smallest(self) -> Ints:
-        """0 * 0."""
-        return np.zeros((1, 2), np.int64)
-
-    def propose(self, generator: np.random.Generator, count: int) -> Ints:
-        """Draw pairs (A, B)."""
-        return operands(generator, count, self.max_digits, self.base, self.digits)
+    def radix(self) -> int:
+        """The base b."""
+        return self.base
 
     def question(self, problems_NP: Ints) -> Ints:
         """`?x=A*B;`."""
-        a_NW, b_NW = (numerals(column_N, self._width, self.base) for column_N in problems_NP.T)
+        a_NW, b_NW = (numerals(column_N, self.width, self.base) for column_N in problems_NP.T)
         return spell(self.alphabet, "?x=", a_NW, "*", b_NW, ";")
 
     def answer(self, problems_NP: Ints) -> Ints:
         """The partial products, `x==C` and the newline."""
-        product_NW = numerals(problems_NP.prod(axis=1), numeral_length(self._largest**2, self.base), self.base)
+        product_NW = numerals(problems_NP.prod(axis=1), numeral_length(self.largest**2, self.base), self.base)
         return spell(self.alphabet, " ", self._partial_products(problems_NP), "x==", product_NW, self.ending)
 
     def judge(self, question: str, written: str) -> bool:
@@ -80,20 +69,12 @@ class Multiplication(PackedTask):
         a, b = (int(numeral, self.base) for numeral in question[3:-1].split("*"))
         return written.rpartition("x==")[1:] == ("x==", np.base_repr(a * b, self.base))
 
-    @property
-    def _largest(self) -> int:
-        return largest_operand(self.max_digits, self.base, self.digits)
-
-    @property
-    def _width(self) -> int:
-        return numeral_length(self._largest, self.base)
-
     def _partial_products(self, problems_NP: Ints) -> Ints:
         """B times each digit of A and a space, [N, W]: those of leading zeros are left out."""
-        powers_D = self.base ** np.arange(self._width)
+        powers_D = self.base ** np.arange(self.width)
         a_ND, b_ND = (column_N[:, None] for column_N in problems_NP.T)
         products = (a_ND // powers_D % self.base * b_ND).reshape(-1)
-        width = numeral_length((self.base - 1) * self._largest, self.base)
+        width = numeral_length((self.base - 1) * self.largest, self.base)
         text = spell(self.alphabet, numerals(products, width, self.base), " ")
         is_written_ND = (a_ND >= powers_D) | (powers_D == 1)
         return np.where(is_written_ND.reshape(-1, 1), text, ABSENT).reshape(len(problems_NP), -1)

@@ -10,13 +10,12 @@ import numpy as np
 
 from ablate.tasks.base import Ints
 from ablate.tasks.splits import ABSENT
-from ablate.tasks.symbols import require_symbols, symbols
-from ablate.tasks.transduction import Transduction
+from ablate.tasks.transduction import OfSymbols
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Sort(Transduction):
+class Sort(OfSymbols):
     """Sequences of seq_len + 1 tokens: inputs are all but the last, targets all but the first.
 
     With seq_len=15, shortest=1, symbols=26, a target where it counts and a dot where it is ignored:
@@ -26,23 +25,6 @@ class Sort(Transduction):
 
     Raises ValueError naming the key when nothing fits or symbols is not in 2, ..., 20000.
     """
-
-    symbols: int
-
-    def __post_init__(self) -> None:
-        """Judge the parameters."""
-        require_symbols("symbols", self.symbols)
-        super().__post_init__()
-
-    @property
-    def letters(self) -> str:
-        """As many as `symbols` says."""
-        return symbols(self.symbols)
-
-    @property
-    def longest(self) -> int:
-        """Source, `>`, as much again and `#`."""
-        return (self.seq_len - 1) // 2
 
     def answer(self, sources_NL: Ints) -> Ints:
         """The symbols in order."""

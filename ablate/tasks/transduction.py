@@ -16,6 +16,7 @@ import numpy as np
 from ablate.tasks.base import Batch, Ints, Split, require_between, to_batch, until_stop
 from ablate.tasks.grids import cut, pack, spell, texts
 from ablate.tasks.splits import ONE_IN, draw, require_enough
+from ablate.tasks.symbols import require_symbols, symbols
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,3 +115,28 @@ class Transduction(ABC):
     @property
     def _sources(self) -> int:
         return sum(self.number(length) for length in range(self.shortest, self.longest + 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfSymbols(Transduction):
+    """A source of symbols that mean nothing by themselves, and an answer as long as the source.
+
+    Raises ValueError also when `symbols` is not in 2, ..., 20000.
+    """
+
+    symbols: int
+
+    def __post_init__(self) -> None:
+        """Judge the parameters."""
+        require_symbols("symbols", self.symbols)
+        super().__post_init__()
+
+    @property
+    def letters(self) -> str:
+        """As many as `symbols` says."""
+        return symbols(self.symbols)
+
+    @property
+    def longest(self) -> int:
+        """Source, `>`, as much again and `#`."""
+        return (self.seq_len - 1) // 2

@@ -10,13 +10,12 @@ from typing import final
 import numpy as np
 
 from ablate.tasks.base import Ints
-from ablate.tasks.symbols import require_symbols, symbols
-from ablate.tasks.transduction import Transduction
+from ablate.tasks.transduction import OfSymbols
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class UniqueCopy(Transduction):
+class UniqueCopy(OfSymbols):
     """Sequences of seq_len + 1 tokens: inputs are all but the last, targets all but the first.
 
     With seq_len=15, shortest=1, symbols=26, a target where it counts and a dot where it is ignored:
@@ -27,22 +26,10 @@ class UniqueCopy(Transduction):
     Raises ValueError naming the key when nothing fits or symbols is not in 2, ..., 20000.
     """
 
-    symbols: int
-
-    def __post_init__(self) -> None:
-        """Judge the parameters."""
-        require_symbols("symbols", self.symbols)
-        super().__post_init__()
-
-    @property
-    def letters(self) -> str:
-        """As many as `symbols` says."""
-        return symbols(self.symbols)
-
     @property
     def longest(self) -> int:
         """Source, `>`, as much again and `#`; no more than there are symbols."""
-        return min((self.seq_len - 1) // 2, self.symbols)
+        return min(super().longest, self.symbols)
 
     def propose(self, generator: np.random.Generator, count: int) -> Ints:
         """Draw the first `longest` symbols of a random order of all, [N, longest]."""

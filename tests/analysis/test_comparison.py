@@ -22,6 +22,7 @@ from fake_study import (
 
 from ablate.records import RunFolder, Status
 from analysis import question
+from analysis.captions import caption
 from analysis.comparison import compare
 from analysis.load import load_study
 from analysis.plain_csv import load_csv
@@ -31,7 +32,7 @@ from analysis.statistics.power import seeds_needed
 from analysis.statistics.sequential import anytime_interval
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
-from analysis.wording import beside, caption, flag_lines, headline, notes, verdict_sentences
+from analysis.wording import beside, flag_lines, headline, notes, verdict_sentences
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "labml_copy_repeat.csv"
 SHARED = Path(__file__).parents[3] / "shared" / "golden" / "labml_copy_repeat.csv"
@@ -537,7 +538,7 @@ def test_a_study_without_a_finished_run_is_refused_with_what_there_is(tmp_path):
 
 def test_an_unknown_label_lists_those_there_are():
     with pytest.raises(StudyError, match=r"no variant 'x' .* there are: rope"):
-        compare(study_of({"rope": BASE}), only=["x"])
+        compare(study_of({"rope": BASE})).narrowed(["x"])
 
 
 def test_one_variant_alone_is_described():

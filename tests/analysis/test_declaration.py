@@ -9,6 +9,7 @@ from fake_study import changed, noise, study_of, write_study
 from scipy import stats
 
 from analysis import report
+from analysis.captions import caption
 from analysis.compare import main as compare_main
 from analysis.comparison import compare
 from analysis.comparison_table import comparison_table
@@ -16,7 +17,7 @@ from analysis.plots.paired_difference import prepare
 from analysis.scale import SCALES
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
-from analysis.wording import beside, caption, verdict_sentences
+from analysis.wording import beside, verdict_sentences
 
 BASE = noise(2, 8)
 HALF = [b * f for b, f in zip(BASE, (0.5, 0.52, 0.49, 0.51, 0.5, 0.48, 0.53, 0.5), strict=True)]

@@ -58,7 +58,7 @@ def test_a_crossing_interaction_is_said_instead_of_a_main_effect(tmp_path):
 
 def test_of_two_cells_of_a_complete_grid_none_is_called_missing(tmp_path):
     crossed(tmp_path / "s")
-    two = compare(tmp_path / "s", baseline="rope, 64", only=["rope, 64", "ro_per, 128"])
+    two = compare(tmp_path / "s", baseline="rope, 64").narrowed(["rope, 64", "ro_per, 128"])
     assert factorial_report(two) == FactorialReport()
     assert comparison_data(two)["factorial_analysis"] == {"sentences": []}
 

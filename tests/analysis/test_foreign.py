@@ -6,12 +6,12 @@ import math
 import pytest
 from foreign_runs import ARMS, LAYOUTS, lightning, run_folders, table, touch, write, write_grid, write_hydra
 
+from analysis.captions import caption
 from analysis.comparison import compare
 from analysis.export import comparison_data, to_json
 from analysis.foreign import load_runs
 from analysis.foreign_logs import TableLog, Wanted
 from analysis.study import StudyError
-from analysis.wording import caption
 
 DENSE = "metrics.csv:val_loss"
 

@@ -16,6 +16,7 @@ from statsmodels.stats.multitest import multipletests
 
 from ablate.records import Status
 from analysis import report
+from analysis.captions import caption
 from analysis.compare import main as compare_main
 from analysis.comparison import compare
 from analysis.load import load_study
@@ -24,7 +25,6 @@ from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
 from analysis.summary import print_summary
 from analysis.task_sets import compare_tasks
-from analysis.wording import caption
 
 SHIFTS = {"copy": 0.0, "sort": 1.0, "count": 5.0}
 BASE = noise(2, 6)
@@ -76,7 +76,9 @@ def test_tasks_are_never_compared_with_one_another(plain):
         compare(plain)
     alone = compare(plain, task="sort")
     assert [result.variant.label for result in alone.results] == list(ARMS)
-    assert alone.family == 2
+    assert alone.family == 6
+    among = compare_tasks(plain).comparisons["sort"]
+    assert [against.p_holm for _, against in alone.others] == [against.p_holm for _, against in among.others]
 
 
 def test_every_task_has_its_own_baseline(plain):

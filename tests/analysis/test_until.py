@@ -7,6 +7,7 @@ import pytest
 from fake_study import FIRST_SWEEP, changed, ending, noise, planned, write_study
 
 from ablate.records import Status
+from analysis.captions import caption
 from analysis.compare import main as compare_main
 from analysis.comparison import compare
 from analysis.comparison_table import completeness
@@ -15,7 +16,6 @@ from analysis.statistics.sequential import anytime_interval, anytime_p, log_e_va
 from analysis.statistics.verdict import Verdict
 from analysis.study import Look
 from analysis.until import decisions, why
-from analysis.wording import caption
 
 BASE = noise(2, 10)
 CLEAR = [b - 0.05 + e for b, e in zip(BASE, noise(3, 10, mean=0.0, sd=0.002), strict=True)]

@@ -284,7 +284,7 @@ def test_every_output_leads_with_the_shares_and_gives_no_verdicts(tmp_path):
 
 def test_two_cells_compared_by_name_are_no_variance_study(tmp_path):
     crossed(tmp_path / "s")
-    comparison = compare(tmp_path / "s", only=["init=0 data=0", "init=1 data=0"])
+    comparison = compare(tmp_path / "s").narrowed(["init=0 data=0", "init=1 data=0"])
     assert variance_report(comparison).sentences == ()
     console = Console(width=140, record=True, file=io.StringIO())
     print_comparison(comparison, console)

@@ -26,7 +26,7 @@ def test_text_comes_back_as_it_went(text):
 
 
 def test_unknown_characters_are_named():
-    with pytest.raises(ValueError, match=r"text holds 'xy': the alphabet is 'acgt>'"):
+    with pytest.raises(ValueError, match=r"the alphabet has no 'x', 'y': it is 'acgt>'"):
         encode("acgt>", "axcy")
 
 
