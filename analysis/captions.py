@@ -1,4 +1,4 @@
-"""The caption of tables and figures: what a reader needs to judge the numbers. Verdicts in words: `analysis.wording`."""
+"""Captions of tables and figures: what a reader needs to judge the numbers. Verdicts in words: `analysis.wording`."""
 
 from collections import Counter
 
