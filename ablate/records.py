@@ -148,7 +148,8 @@ class SweepPlan:
     the reason (`ended`); its `seeds` are those asked for so far.
 
     `search` is null for a grid. A search, whose cells are added as they are asked for, keeps there what its runs must
-    know to be pruned (`ablate.search.judge`): `storage`, `study_name`, `metric`, `pruner`, and `trials` {cell: number}.
+    know to be pruned (`ablate.sweep.search.judge`): `storage`, `study_name`, `metric`, `pruner`, and `trials`
+    {cell: number}.
     """
 
     id: str

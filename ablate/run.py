@@ -69,7 +69,7 @@ def _context(config: DictConfig, values: dict[str, Any], folder: RunFolder) -> A
     label, found = factors_of_record(plan, cell_identity(values))
     judged = {}
     if plan.search is not None and plan.search["pruner"] is not None:
-        from ablate.search.judge import judge_of  # noqa: PLC0415  (Optuna: only runs that may be pruned need it)
+        from ablate.sweep.search.judge import judge_of  # noqa: PLC0415  (Optuna: only runs that may be pruned need it)
 
         judged["should_prune"] = judge_of(plan, cell_identity(values), int(config.seed))
     return Context(

@@ -24,8 +24,8 @@ from rich.table import Table
 
 from ablate.config.register import config_dir
 from ablate.records import PlannedCell, RunRecord, Status, StudyFolder
-from ablate.search.prepare import prepare
-from ablate.search.search import Search
+from ablate.sweep.search.prepare import prepare
+from ablate.sweep.search.search import Search
 
 STORAGES = {"journal": "null", "sqlite": "sqlite:///{folder}/search.db"}
 SPACE = ("optimizer.lr=tag(log,interval(1e-4,1e-2))", "model.width=choice(32,64)")

@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ablate.config.arguments import ALIASES, config_dirs, given
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.register import config_dir, known_groups
-from ablate.search.settings import Settings
+from ablate.sweep.search.settings import Settings
 
 COMMAND = "python -m ablate.run"
 EXPECTED = (HydraException, OmegaConfBaseException)

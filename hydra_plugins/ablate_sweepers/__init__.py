@@ -8,7 +8,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from ablate.search.settings import Settings
+from ablate.sweep.search.settings import Settings
 
 
 class GridSweeper(Sweeper):
@@ -35,11 +35,14 @@ class GridSweeper(Sweeper):
 
 @dataclass(kw_only=True)
 class OptunaSweeper(Settings, GridSweeper):
-    """Hands Hydra's parts to `ablate.search.search`, which does the work; its fields are the keys of hydra.sweeper."""
+    """Hands Hydra's parts to `ablate.sweep.search.search`, which does the work.
+
+    Its fields are the keys of hydra.sweeper.
+    """
 
     def sweep(self, arguments: list[str]) -> Any:
         """Run the search; ends the process with the exit code when something failed."""
-        from ablate.search.search import run_search  # noqa: PLC0415  (as above, and Optuna)
+        from ablate.sweep.search.search import run_search  # noqa: PLC0415  (as above, and Optuna)
 
         assert self.hydra_context is not None
         assert self.config is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from ablate.search.storage import open_storage
+from ablate.sweep.search.storage import open_storage
 
 LR = "optimizer.lr=tag(log,interval(1e-4,1e-2))"
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.schema import Direction, SweepConfig
 from ablate.records import RunRecord, Status
-from ablate.search.settings import Settings, as_list
+from ablate.sweep.search.settings import Settings, as_list
 
 COSTS = {
     "seconds": "minimize",

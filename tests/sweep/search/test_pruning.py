@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from ablate.records import PlannedCell, Status, StudyFolder, SweepPlan
-from ablate.search.judge import judge_of
-from ablate.search.storage import open_storage, open_study
-from tests.search.conftest import LR, states, stored
+from ablate.sweep.search.judge import judge_of
+from ablate.sweep.search.storage import open_storage, open_study
+from tests.sweep.search.conftest import LR, states, stored
 
 CURVE = ("training.eval_every=1", "training.steps=8")
 PRUNED = ("hydra/sweeper/pruner=median", "hydra.sweeper.pruner.n_startup_trials=2")
@@ -122,7 +122,7 @@ def test_a_loss_that_is_not_finite_is_left_to_the_run(tmp_path):
 
 
 def test_a_storage_that_is_gone_fails_the_run_with_the_reason(search, monkeypatch):
-    from ablate.search import judge
+    from ablate.sweep.search import judge
 
     def gone(self):
         raise OSError("the storage is gone")

@@ -19,14 +19,14 @@ from ablate import locks
 from ablate.config.errors import ConfigError, refuse
 from ablate.records import PlannedCell, RunFolder, RunRecord, Status
 from ablate.resume import read_or_none
-from ablate.search import report, trials
-from ablate.search.objective import measure
-from ablate.search.prepare import Prepared, prepare
-from ablate.search.samplers import ask, make_pruner
-from ablate.search.storage import open_storage, open_study
 from ablate.sweep.grid import FAILED, INTERRUPTED, Sweep
 from ablate.sweep.plan import Plan, new_sweep
 from ablate.sweep.runs import PlannedRun
+from ablate.sweep.search import report, trials
+from ablate.sweep.search.objective import measure
+from ablate.sweep.search.prepare import Prepared, prepare
+from ablate.sweep.search.samplers import ask, make_pruner
+from ablate.sweep.search.storage import open_storage, open_study
 
 
 def run_search(loader: ConfigLoader, launcher: Launcher, config: DictConfig, arguments: Sequence[str]) -> None:

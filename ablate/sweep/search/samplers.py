@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ablate.config.errors import ConfigError
 from ablate.config.signature import SPECIAL, check_node, locate
-from ablate.search.space import Space
+from ablate.sweep.search.space import Space
 
 KEEPS_SEED = ("qmc_type", "search_space")
 """Parameters of constructors whose seed fixes an order that all trials share."""

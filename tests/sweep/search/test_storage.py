@@ -8,7 +8,7 @@ import pytest
 
 from ablate.config.errors import ConfigError
 from ablate.records import StudyFolder
-from ablate.search.storage import address, differences, open_storage, open_study, shown
+from ablate.sweep.search.storage import address, differences, open_storage, open_study, shown
 
 IDENTITY = {"space": {"attention": "choice(rope,roper)"}, "fixed": {}, "seeds": {"seeds": "0"}}
 

@@ -11,8 +11,8 @@ from typing import Any
 import optuna
 
 from ablate.records import SweepPlan
-from ablate.search.samplers import make_pruner
-from ablate.search.storage import open_storage
+from ablate.sweep.search.samplers import make_pruner
+from ablate.sweep.search.storage import open_storage
 
 
 class Judge:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from ablate.config.errors import ConfigError
-from ablate.search.space import Space, read_space
+from ablate.sweep.search.space import Space, read_space
 
 
 def space(*overrides: str, **params) -> Space:

@@ -8,8 +8,8 @@ import yaml
 
 from ablate.config.errors import ConfigError
 from ablate.config.register import config_dir
-from ablate.search.samplers import Grid, Samplers, ask, make_pruner
-from ablate.search.space import read_space
+from ablate.sweep.search.samplers import Grid, Samplers, ask, make_pruner
+from ablate.sweep.search.space import read_space
 
 FOLDER = config_dir() / "hydra/sweeper"
 SAMPLERS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((FOLDER / "sampler").glob("*.yaml"))}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.search.conftest import LR
+from tests.sweep.search.conftest import LR
 
 BAD = [
     (["hydra/sweeper/sampler=tpee", LR], "hydra/sweeper/sampler=tpee: no such option"),
@@ -67,7 +67,7 @@ def test_b7_what_is_in_effect_is_printed_and_what_is_not_repeatable_is_said(sear
 
 
 def test_a_search_of_two_at_a_time_repeats_with_two_at_a_time(search):
-    from tests.search.conftest import stored
+    from tests.sweep.search.conftest import stored
 
     for name in ("one", "two"):
         search(LR, "hydra.sweeper.n_trials=3", "hydra.sweeper.n_jobs=2", f"study={name}")

@@ -16,10 +16,10 @@ from rich.table import Table
 from ablate.config.labels import plain_value
 from ablate.config.register import known_groups
 from ablate.jsonfiles import write_atomic
-from ablate.search import trials
-from ablate.search.prepare import Prepared
-from ablate.search.samplers import short
-from ablate.search.storage import SQLITE, shown
+from ablate.sweep.search import trials
+from ablate.sweep.search.prepare import Prepared
+from ablate.sweep.search.samplers import short
+from ablate.sweep.search.storage import SQLITE, shown
 
 MOST_ROWS = 40
 """Trials in the table at the end; of more, the best ones."""

@@ -13,7 +13,7 @@ import yaml
 import ablate.job
 import ablate.run
 from ablate.records import RunFolder, RunRecord, Status, StudyFolder
-from tests.search.conftest import LR, states, stored
+from tests.sweep.search.conftest import LR, states, stored
 
 STUDY = "multirun/copy_repeat"
 
@@ -256,8 +256,8 @@ def test_ctrl_c_ends_the_search_and_the_same_command_continues_to_the_same_trial
 def test_a_trial_of_a_search_that_goes_on_is_left_alone(tmp_path):
     from ablate import locks
     from ablate.records import PlannedCell
-    from ablate.search import trials
-    from ablate.search.storage import open_storage, open_study
+    from ablate.sweep.search import trials
+    from ablate.sweep.search.storage import open_storage, open_study
 
     folder = StudyFolder(tmp_path)
     study = open_study(open_storage(str(folder.search_journal("search"))), "search", ["minimize"], {})

@@ -8,8 +8,8 @@ import pytest
 from ablate.config.errors import ConfigError
 from ablate.config.schema import Direction, SweepConfig
 from ablate.records import RunRecord, Status
-from ablate.search.objective import Objective, measure, objectives_of
-from ablate.search.settings import Settings
+from ablate.sweep.search.objective import Objective, measure, objectives_of
+from ablate.sweep.search.settings import Settings
 
 LOSS = [Objective("eval/loss", "minimize")]
 METRICS = ["eval/loss", "eval/accuracy"]

@@ -13,12 +13,12 @@ from ablate.config.labels import factors_of
 from ablate.config.schema import Until
 from ablate.config.signature import check_node
 from ablate.records import StudyFolder
-from ablate.search.objective import Objective, objectives_of
-from ablate.search.samplers import Samplers, make_pruner
-from ablate.search.settings import Settings
-from ablate.search.space import Space, read_space
-from ablate.search.storage import address
 from ablate.sweep.cells import Cell, Composer
+from ablate.sweep.search.objective import Objective, objectives_of
+from ablate.sweep.search.samplers import Samplers, make_pruner
+from ablate.sweep.search.settings import Settings
+from ablate.sweep.search.space import Space, read_space
+from ablate.sweep.search.storage import address
 from ablate.training import scoring
 
 
