@@ -1,1 +1,1 @@
-"""Sweeps: the plan (cells x seeds, what is left), the grid, blocks of seeds, search with Optuna, progress and status."""
+"""Sweeps: the plan (cells x seeds, what is left), grid, blocks of seeds, search with Optuna, progress and status."""
