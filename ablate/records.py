@@ -15,6 +15,8 @@
       sweeps/<time>-<hash>.cells.jsonl  cells that a search has added since it wrote its plan
       search/<name>.journal             Optuna's trials of a search, unless stored elsewhere; <sweep>.lock: it goes on
       search/experiment/<name>.yaml     the best config of a search, for --config-dir
+      search/<name>.trials.json         the trials of a search, for the analysis
+      tuning/<name>.json                what `ablate.tune` chose for each variant, and on which seeds
       .analysis_cache/                  what the analysis keeps between two reports; may be deleted at any time
 
 Files are written under a temporary name, flushed to disk and renamed, so a reader sees the old file or the new one.
@@ -149,7 +151,7 @@ class SweepPlan:
 
     `search` is null for a grid. A search, whose cells are added as they are asked for, keeps there what its runs must
     know to be pruned (`ablate.sweep.search.judge`): `storage`, `study_name`, `metric`, `pruner`, and `trials`
-    {cell: number}.
+    {cell: number}; `trained` {cell: how many of its seeds were trained} of those whose trial was stopped early.
     """
 
     id: str
@@ -176,9 +178,10 @@ class SweepPlan:
         return cls(**values)
 
     def seeds_of(self, cell: str) -> list[int]:
-        """The seeds asked for of one cell: all, or the first ones when it was decided."""
+        """The seeds asked for of one cell: all, or the first ones when it was decided or its trial was pruned."""
         stopped = (self.until or {}).get("stopped", {})
-        return self.seeds[: stopped[cell]["seeds"]] if cell in stopped else self.seeds
+        trained = (self.search or {}).get("trained", {})
+        return self.seeds[: stopped[cell]["seeds"] if cell in stopped else trained.get(cell)]
 
 
 @dataclass(frozen=True)
@@ -392,6 +395,22 @@ class StudyFolder:
     def search_lock(self, sweep_id: str) -> Path:
         """The lock of the process that carries out a search."""
         return self.search_path / f"{sweep_id}.lock"
+
+    def search_trials(self, name: str) -> Path:
+        """The trials of one search as the analysis reads them."""
+        return self.search_path / f"{name}.trials.json"
+
+    def searches(self) -> list[Path]:
+        """The trials files of all searches, by name."""
+        return sorted(self.search_path.glob("*.trials.json"))
+
+    def tuning(self, name: str) -> Path:
+        """The state of one tuning of several variants."""
+        return self.path / "tuning" / f"{name}.json"
+
+    def tunings(self) -> list[Path]:
+        """The files of all tunings, by name."""
+        return sorted((self.path / "tuning").glob("*.json"))
 
     def search_best(self, name: str) -> Path:
         """The best config of one search."""

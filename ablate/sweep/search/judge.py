@@ -45,6 +45,6 @@ class Judge:
 def judge_of(plan: SweepPlan, cell: str, seed: int) -> Callable[[int, Mapping[str, float]], bool]:
     """Return what judges the run of this cell and seed: nothing does but for a trial's first seed."""
     search = plan.search
-    if search is None or seed != plan.seeds[0] or cell not in search["trials"]:
+    if search is None or search.get("by_seed") or seed != plan.seeds[0] or cell not in search["trials"]:
         return lambda step, scores: False
     return Judge(search, search["trials"][cell])

@@ -37,12 +37,17 @@ class Measured(NamedTuple):
     pruned: bool = False
 
 
+def final_metrics(metrics: Sequence[str]) -> list[str]:
+    """Return what an objective or a constraint may name."""
+    return [*metrics, *COSTS]
+
+
 def objectives_of(settings: Settings, sweep: SweepConfig, metrics: Sequence[str]) -> list[Objective]:
     """Return the objectives; raises ConfigError for one that no run records."""
     named = as_list(settings.metric) or [sweep.metric]
     for metric in named:
-        if metric not in metrics and metric not in COSTS:
-            known = nearest(metric, [*metrics, *COSTS])
+        if metric not in final_metrics(metrics):
+            known = nearest(metric, final_metrics(metrics))
             raise ConfigError(f"hydra.sweeper.metric={metric}: no final metric of these runs; {known}")
     if len(set(named)) < len(named):
         raise ConfigError(f"hydra.sweeper.metric={settings.metric}: names one metric twice")
@@ -68,8 +73,15 @@ def measure(objectives: Sequence[Objective], runs: Sequence[tuple[int, RunRecord
     for seed, record in runs:
         if fault := _fault(record, objectives):
             return Measured(None, f"seed {seed}: {fault}")
-    per_seed = [[_value(record, one.metric) for one in objectives] for _, record in runs if record is not None]
+    per_seed = [[value_of(record, one.metric) for one in objectives] for _, record in runs if record is not None]
     return Measured([math.fsum(values) / len(values) for values in zip(*per_seed, strict=True)])
+
+
+def mean_of(metric: str, runs: Sequence[tuple[int, RunRecord | None]]) -> float | None:
+    """Return the mean of a metric over the runs that have it as a finite number; None for none."""
+    found = [value_of(record, metric) for _, record in runs if record is not None]
+    values = [float(value) for value in found if isinstance(value, int | float) and math.isfinite(value)]
+    return math.fsum(values) / len(values) if values else None
 
 
 def _fault(record: RunRecord | None, objectives: Sequence[Objective]) -> str:
@@ -79,11 +91,12 @@ def _fault(record: RunRecord | None, objectives: Sequence[Objective]) -> str:
         error = record.error or {}
         return ": ".join([record.status.value, *filter(None, (error.get("type"), error.get("message")))])
     for one in objectives:
-        value = _value(record, one.metric)
+        value = value_of(record, one.metric)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return f"{one.metric} is {'missing' if value is None else value}, not a finite number"
     return ""
 
 
-def _value(record: RunRecord, metric: str) -> Any:
+def value_of(record: RunRecord, metric: str) -> Any:
+    """Return what a run recorded under this name, None for nothing."""
     return getattr(record, metric) if metric in COSTS else record.metrics.get(metric)

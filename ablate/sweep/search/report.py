@@ -17,6 +17,7 @@ from ablate.config.labels import plain_value
 from ablate.config.register import known_groups
 from ablate.jsonfiles import write_atomic
 from ablate.sweep.search import trials
+from ablate.sweep.search.export import STATES, state_of
 from ablate.sweep.search.prepare import Prepared
 from ablate.sweep.search.samplers import short
 from ablate.sweep.search.storage import SQLITE, shown
@@ -24,13 +25,6 @@ from ablate.sweep.search.storage import SQLITE, shown
 MOST_ROWS = 40
 """Trials in the table at the end; of more, the best ones."""
 
-WORDS = {
-    TrialState.COMPLETE: "finished",
-    TrialState.PRUNED: "pruned",
-    TrialState.FAIL: "failed",
-    TrialState.RUNNING: "running",
-    TrialState.WAITING: "waiting",
-}
 STYLES = {"finished": "green", "failed": "red"}
 
 
@@ -45,13 +39,13 @@ def announce(console: Console, prepared: Prepared, launcher: Launcher, done: int
         *(f"  {escape(one.key)}: {escape(str(one))}" for one in prepared.space.parameters),
         f"{goals}; sampler {escape(short(prepared.samplers.node))}; pruner {escape(pruner)}",
         f"{settings.n_jobs} at a time through {type(launcher).__name__}; kept in {escape(shown(prepared.place))}",
-        *(f"note: {note}" for note in notes(prepared)),
+        *(f"note: {note}" for note in notes(prepared, launcher)),
     ]
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def notes(prepared: Prepared) -> list[str]:
+def notes(prepared: Prepared, launcher: Launcher) -> list[str]:
     """Return what a user should know of these settings."""
     settings, found = prepared.settings, []
     if not prepared.samplers.repeatable:
@@ -64,6 +58,10 @@ def notes(prepared: Prepared) -> list[str]:
         found.append("pruning depends on which trial is first, so a search with several at a time is not repeatable")
     if prepared.samplers.limit is not None and prepared.n_trials < settings.n_trials:
         found.append(f"the grid has {prepared.n_trials} combinations")
+    if type(launcher).__name__ == "BasicLauncher" and settings.n_jobs > 1:
+        found.append("hydra/launcher=basic trains one run after the other, whatever n_jobs says")
+    elif settings.n_jobs > 1:
+        found.append("the next trials are asked for when all of those in progress are over")
     if prepared.place.startswith(SQLITE) and settings.n_jobs > 1:
         found.append("SQLite bears few writers and no network folder; the default journal, or PostgreSQL, bears both")
     return found
@@ -71,7 +69,7 @@ def notes(prepared: Prepared) -> list[str]:
 
 def trial_line(console: Console, prepared: Prepared, one: FrozenTrial) -> None:
     """Print how a trial ended."""
-    word = WORDS[one.state]
+    word = state_of(one)
     shown_values = ", ".join(f"{key}={_number(value)}" for key, value in one.params.items())
     value = "  " + ", ".join(_goals(prepared, one)) if one.state is TrialState.COMPLETE else ""
     reason = f"  {' '.join(str(one.user_attrs[trials.REASON]).split())}" if trials.REASON in one.user_attrs else ""
@@ -91,11 +89,12 @@ def sum_up(console: Console, study: optuna.Study, prepared: Prepared) -> None:
     """Print the table of trials, and the best as overrides; write the best as YAML."""
     counted = trials.counted(study)
     console.print(trial_table(counted, prepared), highlight=False)
-    counts = {word: sum(WORDS[one.state] == word for one in counted) for word in WORDS.values()}
+    counts = {word: sum(state_of(one) == word for one in counted) for word in STATES.values()}
     console.print(", ".join(f"{count} {word}" for word, count in counts.items() if count), highlight=False)
     best = best_trials(study)
     if not best:
-        console.print("no trial finished, so there is no best config", style="red")
+        kept = " and kept hydra.sweeper.constraints" if prepared.constraints else ""
+        console.print(f"no trial finished{kept}, so there is no best config", style="red")
         return
     for one in best:
         overrides = shlex.join(prepared.space.overrides(one.params))
@@ -107,8 +106,8 @@ def sum_up(console: Console, study: optuna.Study, prepared: Prepared) -> None:
 
 
 def best_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Return the best finished trial, or with several objectives those that none beats in all."""
-    if not trials.finished(trials.all_trials(study)):
+    """Return the best finished trial that keeps its constraints; with several objectives, those that none beats."""
+    if not any(trials.is_feasible(one) for one in trials.finished(trials.all_trials(study))):
         return []
     return [study.best_trial] if len(study.directions) == 1 else list(study.best_trials)
 
@@ -122,6 +121,8 @@ def trial_table(counted: Sequence[FrozenTrial], prepared: Prepared) -> Table:
         table.add_column(goal.metric, justify="right")
     for key in prepared.space.keys:
         table.add_column(key)
+    if prepared.constraints:
+        table.add_column("constraints")
     rows = list(counted)
     if len(rows) > MOST_ROWS:
         sign = 1 if prepared.objectives[0].direction == "minimize" else -1
@@ -130,8 +131,16 @@ def trial_table(counted: Sequence[FrozenTrial], prepared: Prepared) -> Table:
         values = one.values if one.state is TrialState.COMPLETE else []
         cells = [f"{value:.4f}" for value in values] or ["–"] * len(prepared.objectives)
         given = [escape(_number(one.params.get(key, "–"))) for key in prepared.space.keys]
-        table.add_row(str(one.number), WORDS[one.state], *cells, *given)
+        kept = [_kept(one)] if prepared.constraints else []
+        table.add_row(str(one.number), state_of(one), *cells, *given, *kept)
     return table
+
+
+def _kept(one: FrozenTrial) -> str:
+    """Return the constraints that a trial broke, or that it kept all."""
+    if one.state is not TrialState.COMPLETE:
+        return "–"
+    return ", ".join(f"not {name}" for name, excess in one.constraints.items() if excess > 0) or "kept"
 
 
 def _number(value: Any) -> str:

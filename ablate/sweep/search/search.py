@@ -4,6 +4,7 @@ Trials are asked for and trained `n_jobs` at a time. Every run is a run as in an
 once, locked, resumed. Only `ablate.sweep.grid.Sweep` deals with the launcher.
 """
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ from ablate.sweep.grid import FAILED, INTERRUPTED, Sweep
 from ablate.sweep.plan import Plan, new_sweep
 from ablate.sweep.runs import PlannedRun
 from ablate.sweep.search import report, trials
-from ablate.sweep.search.objective import measure
+from ablate.sweep.search.export import write_trials
+from ablate.sweep.search.objective import mean_of, measure, value_of
 from ablate.sweep.search.prepare import Prepared, prepare
 from ablate.sweep.search.samplers import ask, make_pruner
 from ablate.sweep.search.storage import open_storage, open_study
@@ -57,18 +59,21 @@ class Search:
         storage = open_storage(prepared.place)
         self.study = open_study(storage, prepared.settings.study_name, directions, prepared.identity())
         self.study.pruner = make_pruner(prepared.pruner or {"_target_": "optuna.pruners.NopPruner"})
-        first = prepared.first
+        first, self.trained = prepared.first, dict[str, int]()
         self.plan = new_sweep([], prepared.seeds, [first], arguments)
         self.plan.search = {
             "storage": prepared.place,
             "study_name": prepared.settings.study_name,
             "metric": prepared.objectives[0].metric,
             "pruner": prepared.pruner,
+            "by_seed": prepared.by_seed,
             "trials": {},
+            "trained": self.trained,
         }
         plan = Plan(self.plan, self.folder, first.config, {}, prepared.seeds)
         self.sweep = Sweep(plan, launcher, console)
         self.sources = plan.sources
+        self.worse: dict[int, str] = {}
 
     def run(self) -> int:
         """Search until enough trials count, print what was found, and return the exit code."""
@@ -83,6 +88,7 @@ class Search:
         self.sweep.stop_file.unlink(missing_ok=True)
         if ended:
             self.console.print(ended, style="yellow", highlight=False, soft_wrap=True)
+        write_trials(self.study, self.prepared)
         report.sum_up(self.console, self.study, self.prepared)
         if self.sweep.stopped:
             return INTERRUPTED
@@ -95,6 +101,10 @@ class Search:
         for one in trials.counted(self.study):
             if (cell := trials.cell_of(one)) is not None:
                 self._plan_cell(cell)
+                if one.state in (TrialState.PRUNED, TrialState.FAIL):
+                    self.trained[cell.cell] = sum(
+                        record is not None for _, record in self._records(cell, self.plan.seeds)
+                    )
 
     def _search(self) -> str:
         """Ask, train, tell; returns why the search ended before n_trials, in words."""
@@ -132,7 +142,7 @@ class Search:
         trial = ask(self.study, prepared.space)
         try:
             overrides = prepared.space.overrides(trial.params)
-            cell, source = prepared.composer.unchecked(overrides, prepared.space.keys)
+            cell, source = prepared.composer.unchecked(overrides, prepared.factors)
         except ConfigError as error:
             ended = trials.end(self.study, trial, TrialState.FAIL, str(error))
             report.trial_line(self.console, self.prepared, ended)
@@ -150,22 +160,44 @@ class Search:
             self.plan.cells.append(cell)
 
     def _train(self, cells: dict[optuna.Trial, PlannedCell]) -> None:
-        """Train the runs of these trials. With a pruner the first seed is judged before the others are begun."""
-        seeds, going = self.prepared.seeds, {cell.cell: cell for cell in cells.values()}
-        for some in (seeds[:1], seeds[1:]) if self.prepared.pruner else (seeds,):
+        """Train the runs of these trials, in as many parts as the pruner judges them by."""
+        going, done = dict(cells), 0
+        for some in self._parts():
             runs = [PlannedRun(cell, seed, self._run(cell, seed)) for seed in some for cell in going.values()]
             if runs and not self._is_stopped():
-                self.sweep.take_in(runs)
+                self.sweep.take_in(list({run.folder: run for run in runs}.values()))
                 self.sweep.train_left()
-            going = {cell.cell: cell for cell in going.values() if self._goes_on(cell, some)}
+            done += len(some)
+            self.trained.update({cell.cell: done for cell in going.values()})
+            going = {trial: cell for trial, cell in going.items() if self._goes_on(trial, cell, some)}
+
+    def _parts(self) -> list[list[int]]:
+        """The seeds of a trial in the parts that are trained one after the other: what can be stopped in between."""
+        seeds = self.prepared.seeds
+        if self.prepared.by_seed:
+            return [[seed] for seed in seeds]
+        return [seeds[:1], seeds[1:]] if self.prepared.pruner else [seeds]
 
     def _run(self, cell: PlannedCell, seed: int) -> RunFolder:
         return self.folder.run(cell.folder, seed)
 
-    def _goes_on(self, cell: PlannedCell, seeds: Sequence[int]) -> bool:
-        """Whether the runs of these seeds leave the cell a value."""
-        records = [record for _, record in self._records(cell, seeds)]
-        return all(record is not None and record.status is Status.finished for record in records)
+    def _goes_on(self, trial: optuna.Trial, cell: PlannedCell, seeds: Sequence[int]) -> bool:
+        """Whether the runs of these seeds leave the trial a value, and the pruner the trial."""
+        records = self._records(cell, seeds)
+        if not all(record is not None and record.status is Status.finished for _, record in records):
+            return False
+        return not self.prepared.by_seed or not self._is_worse(trial, records)
+
+    def _is_worse(self, trial: optuna.Trial, records: Sequence[tuple[int, RunRecord | None]]) -> bool:
+        """Report the final values by seed, and ask the pruner, which compares them with the best trial's."""
+        for seed, record in records:
+            value = value_of(record, self.prepared.objectives[0].metric) if record else None
+            if isinstance(value, int | float) and math.isfinite(value):
+                trial.report(float(value), seed)
+        if records[-1][0] == self.prepared.seeds[-1] or not trial.should_prune():
+            return False
+        self.worse[trial.number] = f"worse than the best trial on its seeds up to {records[-1][0]}"
+        return True
 
     def _records(self, cell: PlannedCell, seeds: Sequence[int]) -> list[tuple[int, RunRecord | None]]:
         return [(seed, read_or_none(self._run(cell, seed))) for seed in seeds]
@@ -174,9 +206,12 @@ class Search:
         """Tell Optuna what became of a trial's runs."""
         records = self._records(cell, self.prepared.seeds)
         found = measure(self.prepared.objectives, records)
-        if self.prepared.pruner:
+        if self.prepared.pruner and not self.prepared.by_seed:
             self._report_curve(trial, cell)
+        if trial.number in self.worse:
+            return trials.end(self.study, trial, TrialState.PRUNED, self.worse[trial.number])
         if found.values is not None:
+            self._note_constraints(trial, records)
             return self.study.tell(trial, found.values)
         if found.pruned:
             return trials.end(self.study, trial, TrialState.PRUNED, found.reason)
@@ -186,6 +221,11 @@ class Search:
             )
         errors = [self.sweep.errors.get(self._run(cell, seed), "") for seed in self.prepared.seeds]
         return trials.end(self.study, trial, TrialState.FAIL, ": ".join([found.reason, *filter(None, errors)]))
+
+    def _note_constraints(self, trial: optuna.Trial, records: Sequence[tuple[int, RunRecord | None]]) -> None:
+        for one in self.prepared.constraints:
+            value = mean_of(one.metric, records)
+            trial.set_constraint(str(one), one.excess(value) if value is not None else math.inf)
 
     def _report_curve(self, trial: optuna.Trial, cell: PlannedCell) -> None:
         """Report the evaluations of a first seed that was trained before, so that others are judged against it."""

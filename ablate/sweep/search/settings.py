@@ -26,6 +26,7 @@ class Settings:
     storage: str | None = None
     timeout: int | float | None = None
     max_failure_rate: int | float = 1.0
+    constraints: list[str] = field(default_factory=list)
     params: dict[str, Any] = field(default_factory=dict)
     sampler: dict[str, Any] = field(default_factory=dict)
     pruner: dict[str, Any] | None = None

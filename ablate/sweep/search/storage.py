@@ -104,8 +104,8 @@ def open_study(storage: BaseStorage, name: str, directions: Sequence[str], ident
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return in words what differs between two identities: {what: {key: value}}."""
     found = []
-    for what in new:
-        before, now = old.get(what, {}), new[what]
+    for what in dict.fromkeys([*old, *new]):
+        before, now = old.get(what, {}), new.get(what, {})
         for key in dict.fromkeys([*before, *now]):
             if before.get(key) != now.get(key):
                 found.append(f"{key}: was {before.get(key, 'not given')}, now {now.get(key, 'not given')}")

@@ -33,6 +33,11 @@ def failed(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     return [one for one in trials if one.state is TrialState.FAIL and LOST not in one.user_attrs]
 
 
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Whether a trial keeps its constraints; one without any does."""
+    return all(excess <= 0 for excess in trial.constraints.values())
+
+
 def finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     """Return those with values, all finite."""
     return [one for one in trials if one.state is TrialState.COMPLETE]

@@ -131,3 +131,44 @@ def test_a_storage_that_is_gone_fails_the_run_with_the_reason(search, monkeypatc
     result = search(LR, *CURVE, *PRUNED, "hydra.sweeper.n_trials=1")
     assert result.code == 1
     assert "failed: OSError: the storage is gone" in " ".join(result.out.split())
+
+
+def test_b9_the_wilcoxon_pruner_stops_a_trial_between_its_seeds(search):
+    space = "optimizer.lr=choice(1e-2,1e-7,2e-2,1e-6)"
+    wilcoxon = ["hydra/sweeper/pruner=wilcoxon", "hydra.sweeper.pruner.p_threshold=0.3", "hydra.sweeper.seeds=4"]
+    result = search(space, *CURVE, *wilcoxon, "hydra/sweeper/sampler=grid")
+    assert result.code == 0, result
+    study = stored()
+    pruned = [one for one in study.trials if one.state.name == "PRUNED"]
+    # Of the two rates that train nothing at least the one that was tried after a good one is worse on every seed:
+    # after two seeds the exact one-sided p is 1/4 < 0.3.
+    assert pruned
+    best = study.best_trial
+    for one in pruned:
+        assert sorted(one.intermediate_values) == [0, 1]
+        assert all(one.intermediate_values[seed] > best.intermediate_values[seed] for seed in (0, 1))
+        assert one.user_attrs["reason"] == "worse than the best trial on its seeds up to 1"
+        statuses = [record.status for record in records() if record.cell == one.user_attrs["run"]["cell"]]
+        assert statuses == [Status.finished] * 2
+    folder = StudyFolder(Path("multirun/copy_repeat"))
+    (sweep_id,) = folder.sweep_ids()
+    plan = folder.read_sweep(sweep_id)
+    assert [plan.seeds_of(one.user_attrs["run"]["cell"]) for one in pruned] == [[0, 1]] * len(pruned)
+    assert plan.seeds_of(best.user_attrs["run"]["cell"]) == [0, 1, 2, 3]
+
+
+def test_the_report_of_a_pruned_search_misses_no_seed_that_nobody_asked_for(search, capsys):
+    from analysis.report import main as report
+
+    for trials in (3, 5):  # in two calls: the second plan knows what the first one pruned
+        search(LR, *CURVE, *PRUNED, f"hydra.sweeper.n_trials={trials}", "hydra.sweeper.seeds=2")
+    report(["multirun/copy_repeat"])
+    assert "missing" not in capsys.readouterr().out
+    assert sum(record.status is Status.pruned for record in records()) > 0
+
+
+@pytest.mark.parametrize(("seeds", "enough"), [(1, 5), (4, 5)])
+def test_too_few_seeds_for_a_signed_rank_test_are_refused(search, seeds, enough):
+    result = search(LR, "hydra/sweeper/pruner=wilcoxon", f"hydra.sweeper.seeds={seeds}")
+    assert result.code == 2
+    assert f"give hydra.sweeper.seeds={enough} or more" in result.err
