@@ -31,7 +31,7 @@ OPEN_HYDRA_NODES = (
 )
 """Hydra's nodes whose keys are the user's to add."""
 
-SEARCH_OPTIONS = {item.name for item in fields(Settings)}
+SEARCH_OPTIONS = {"report_seeds", *(item.name for item in fields(Settings))}
 """Keys of `hydra.sweeper` that are no good anywhere else."""
 
 

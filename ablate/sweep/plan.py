@@ -61,7 +61,7 @@ def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]
         names = ", ".join(map(str, studies))
         raise ConfigError(f"study: these runs belong to several studies ({names}); name one with study=NAME")
     preflight.check_writable(studies[0])
-    merged = _merge([cell.planned for cell in cells], expanded.factors)
+    merged = merge([cell.planned for cell in cells], expanded.factors)
     first = cells[0].config
     pool = question.seed_pool(first, expanded.seeds)
     until = _until(first, merged, pool)
@@ -137,7 +137,7 @@ def _compose_all(loader: ConfigLoader, config: DictConfig, expanded: Expanded) -
     return cells
 
 
-def _merge(cells: Sequence[PlannedCell], factors: Sequence[str]) -> list[PlannedCell]:
+def merge(cells: Sequence[PlannedCell], factors: Sequence[str]) -> list[PlannedCell]:
     """Join combinations with one identity; where their levels differ the factor is not applicable: null."""
     groups: dict[str, list[PlannedCell]] = {}
     for cell in cells:

@@ -47,3 +47,18 @@ class OptunaSweeper(Settings, GridSweeper):
         assert self.hydra_context is not None
         assert self.config is not None
         run_search(self.hydra_context.config_loader, self.launcher, self.config, arguments)
+
+
+@dataclass(kw_only=True)
+class TuneSweeper(OptunaSweeper):
+    """Hands Hydra's parts to `ablate.sweep.tuning.tuner`, which does the work."""
+
+    report_seeds: int | list[int] = 10
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Run the tuning; ends the process with the exit code when something failed."""
+        from ablate.sweep.tuning.tuner import run_tuning  # noqa: PLC0415  (as above)
+
+        assert self.hydra_context is not None
+        assert self.config is not None
+        run_tuning(self.hydra_context.config_loader, self.launcher, self.config, arguments)
