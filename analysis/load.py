@@ -3,7 +3,7 @@
 One small file per run is read; metrics.jsonl only when curves are asked for. Nothing is parsed from a folder name. What
 cannot be read is a warning that names the file, never a crash. Which sweep is meant:
 
-    latest   the newest plan (all runs when the study has no plan)
+    latest   the newest plan, a search only where all plans are searches (all runs when the study has no plan)
     ID       that plan
     all      every planned run and every run folder; factors are the config keys in which the cells differ
 """
@@ -21,6 +21,11 @@ from analysis import configs
 from analysis.cache import Cache
 from analysis.curves import RunLog
 from analysis.study import LoadedRun, Look, Replaced, Stopped, Study, StudyError, Variant
+
+SEARCHED = (
+    "these cells are the trials of a search, which chose them by their results: no verdict, interval or p value between"
+    " them means what it says; see the part on the search, and train what you compare with other seeds"
+)
 
 
 @dataclass
@@ -130,7 +135,7 @@ def _load_sweep(reading: _Reading, plans: Sequence[SweepPlan], sweep: str) -> St
     ids = [plan.id for plan in plans]
     if sweep != "latest" and sweep not in ids:
         raise StudyError(f"no sweep {sweep!r} in {reading.folder.path.name}; there are: {', '.join(ids)}, latest, all")
-    position = len(plans) - 1 if sweep == "latest" else ids.index(sweep)
+    position = _latest(plans) if sweep == "latest" else ids.index(sweep)
     plan = plans[position]
     labels = unique_labels([(cell.cell, cell.label) for cell in plan.cells])
     variants = {cell.cell: Variant(cell.cell, labels[cell.cell], cell.factors) for cell in plan.cells}
@@ -143,6 +148,12 @@ def _load_sweep(reading: _Reading, plans: Sequence[SweepPlan], sweep: str) -> St
     return _study(
         reading, plan.study, plan.id, variants=list(variants.values()), runs=runs, plans=plans[: position + 1]
     )
+
+
+def _latest(plans: Sequence[SweepPlan]) -> int:
+    """The newest sweep that compares; the newest search, whose cells were chosen by their results, where all search."""
+    compare = [place for place, plan in enumerate(plans) if plan.search is None]
+    return compare[-1] if compare else len(plans) - 1
 
 
 def _load_all(reading: _Reading, plans: Sequence[SweepPlan]) -> Study:
@@ -254,6 +265,7 @@ def _study(
         declared=newest.question if newest else {},
         until=until,
         stopped=_stopped(plans if sweep == "all" else plans[-1:]),
+        remarks=(SEARCHED,) if newest is not None and sweep == newest.id and newest.search is not None else (),
         open_ended=frozenset(cell.cell for plan in plans if plan.until for cell in plan.cells),
         cache=Cache(reading.folder.path),
     )

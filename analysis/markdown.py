@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from analysis.checklist import checklist
 from analysis.factorial_tables import FactorialReport
 from analysis.results import Against, Comparison, VariantResult
+from analysis.search_parts import Part
 from analysis.sections import Report, Section
 from analysis.streams import only_streams
 from analysis.tables import escape_markdown, to_markdown
@@ -29,6 +30,7 @@ def report_markdown(report: Report) -> str:
     several = report.task_set.several
     parts = [block for section in report.sections for block in _section(section, several=several)]
     blocks = [f"# {report.title}", *(_over_all_tasks(report) if several else []), *parts]
+    blocks += [block for part in report.parts for block in _part(part)]
     blocks.append(f"Written by\n\n    {report.command}")
     return "\n\n".join(block.strip("\n") for block in blocks if block) + "\n"
 
@@ -39,6 +41,12 @@ def _over_all_tasks(report: Report) -> list[str]:
     blocks = ["## All tasks", *map(to_markdown, report.tables.values())]
     blocks += [f"![{figure.plot.title}](figures/{figure.plot.name}.svg)" for figure in report.drawn]
     return [*blocks, "\n".join(["Notes", "", *remarks]) if remarks else ""]
+
+
+def _part(part: Part) -> list[str]:
+    """A search or a tuning."""
+    blocks = [f"## {escape_markdown(part.title)}", _bullets(part.sentences), *map(to_markdown, part.tables)]
+    return blocks + [f"![{one.plot.title}](figures/{part.folder}{one.plot.name}.svg)" for one in part.drawn]
 
 
 def _section(section: Section, *, several: bool) -> list[str]:

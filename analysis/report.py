@@ -27,6 +27,7 @@ from analysis.markdown import report_markdown
 from analysis.page.render import render_page
 from analysis.plots.base import Drawn
 from analysis.report_folder import write_report
+from analysis.searches import Searches, load_searches
 from analysis.sections import report_of
 from analysis.tables import Table, to_csv, to_markdown
 from analysis.task_sets import TaskSet, compare_tasks
@@ -63,7 +64,8 @@ def _report(options: argparse.Namespace) -> int:
     out = options.out or home
     linked = out.resolve() == home.resolve()
     command = regenerate(task_set, options)
-    files = report_files(task_set, command, linked=linked, before=out, pairwise=options.all_pairs)
+    searches = load_searches(options.study) if not options.metrics and options.study.is_dir() else None
+    files = report_files(task_set, command, linked=linked, before=out, pairwise=options.all_pairs, searches=searches)
     write_report(out, files)
     console = Console()
     print_task_set(task_set, console)
@@ -94,15 +96,21 @@ def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
 
 
 def report_files(
-    task_set: TaskSet, command: str, *, linked: bool = True, before: Path | None = None, pairwise: bool = False
+    task_set: TaskSet,
+    command: str,
+    *,
+    linked: bool = True,
+    before: Path | None = None,
+    pairwise: bool = False,
+    searches: Searches | None = None,
 ) -> Files:
     """Every file of the report by its name relative to the report's folder.
 
     `linked` says that this is the study's own folder for reports, from which the page can link to the runs' folders.
     `before` is a folder with an earlier report, whose figures are taken over where they would be the same. `pairwise`
-    adds a table of every pair of variants.
+    adds a table of every pair of variants; `searches` are those of the study.
     """
-    report = report_of(task_set, command, before, pairwise=pairwise)
+    report = report_of(task_set, command, before, pairwise=pairwise, searches=searches)
     factorials = {section.title: section.factorial for section in report.sections}
     files = {
         "report.html": render_page(report, linked=linked).encode(),
@@ -113,6 +121,8 @@ def report_files(
     files |= _part_files(report.tables.values(), report.drawn, "")
     for section in report.sections:
         files |= _part_files(section.tables.values(), section.drawn, section.folder)
+    for part in report.parts:
+        files |= _part_files(part.tables, part.drawn, part.folder)
     return files
 
 

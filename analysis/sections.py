@@ -16,6 +16,8 @@ from analysis.lengths import length_tables
 from analysis.overall_tables import overall_tables
 from analysis.plots.base import Drawn, Earlier, draw_aggregate, draw_all
 from analysis.results import Comparison
+from analysis.search_parts import Part, search_parts
+from analysis.searches import Searches
 from analysis.steps import steps_table
 from analysis.tables import Table
 from analysis.task_sets import TaskSet
@@ -37,13 +39,17 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """All of a report; `tables` and `drawn` are those over all tasks, `command` writes it again."""
+    """All of a report; `tables` and `drawn` are those over all tasks, `command` writes it again.
+
+    `parts` are the study's searches and tunings.
+    """
 
     task_set: TaskSet
     sections: Sequence[Section]
     tables: Mapping[str, Table]
     drawn: Sequence[Drawn]
     command: str
+    parts: Sequence[Part] = ()
 
     @property
     def title(self) -> str:
@@ -53,10 +59,17 @@ class Report:
         return f"{study.name}{task}: {question.metric}"
 
 
-def report_of(task_set: TaskSet, command: str, before: Path | None = None, *, pairwise: bool = False) -> Report:
+def report_of(
+    task_set: TaskSet,
+    command: str,
+    before: Path | None = None,
+    *,
+    pairwise: bool = False,
+    searches: Searches | None = None,
+) -> Report:
     """Compute all tables and draw all figures, but for those that an earlier report in the folder `before` has.
 
-    `pairwise` adds a table of every pair of variants.
+    `pairwise` adds a table of every pair of variants; `searches` are those of the study's folder.
     """
     earlier = Earlier(before / "figures" if before else None, task_set.study.cache)
     folders = _folders(task_set.comparisons) if task_set.several else dict.fromkeys(task_set.comparisons, "")
@@ -64,8 +77,9 @@ def report_of(task_set: TaskSet, command: str, before: Path | None = None, *, pa
         _section(task, one, folders[task], earlier, pairwise=pairwise) for task, one in task_set.comparisons.items()
     ]
     drawn = draw_aggregate(task_set.aggregate, earlier) if task_set.aggregate is not None else []
+    parts = search_parts(searches or Searches(), earlier)
     earlier.close()
-    return Report(task_set, sections, overall_tables(task_set), drawn, command)
+    return Report(task_set, sections, overall_tables(task_set), drawn, command, parts)
 
 
 def _section(task: str, comparison: Comparison, folder: str, earlier: Earlier, *, pairwise: bool) -> Section:

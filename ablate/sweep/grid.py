@@ -147,9 +147,8 @@ class Sweep:
         """Train what is left, shown while it goes on."""
         if self.todo:
             mode = self.plan.config.runtime.progress
-            with Display(self.todo, len(self.runs), self.console, mode) as display:
+            with Display(self.todo, len(self.runs), self.console, mode):
                 self._rounds()
-                display.poll()
 
     def _train(self) -> None:
         """Train what is left; note the look at the results that follows."""

@@ -27,7 +27,7 @@ class Display:
         self.total, self.done = total, total - len(runs)
         self.console, self.mode = console, mode
         self.counts: Counter[str] = Counter()
-        self._watcher, self._end = Watcher(), threading.Event()
+        self._watcher, self._end, self._lock = Watcher(), threading.Event(), threading.Lock()
         self._before = {run.folder: _stamp(run.folder) for run in runs}
         self._started = time.monotonic()
         self._live: Live | None = None
@@ -56,7 +56,11 @@ class Display:
             self.poll()
 
     def poll(self) -> None:
-        """Look at every run that has not ended."""
+        """Look at every run that has not ended; from any thread."""
+        with self._lock:
+            self._look()
+
+    def _look(self) -> None:
         states = [(run, self._watcher.state(run.folder)) for run in self.pending]
         ended = [(run, state) for run, state in states if self._has_ended(run, state)]
         for run, state in ended:

@@ -18,6 +18,7 @@ from analysis.page.runs import Anchors, RunGroup, anchors, links_of_matrix, link
 from analysis.page.tables import to_html
 from analysis.plots.base import Drawn, Plot
 from analysis.results import Comparison
+from analysis.search_parts import Part
 from analysis.sections import Report, Section
 from analysis.streams import only_streams
 from analysis.tables import Table
@@ -69,6 +70,15 @@ class View:
     checklist: Sequence[Answer]
 
 
+@dataclass(frozen=True)
+class PartView:
+    """What the template shows of a search or a tuning: tables with their captions, figures."""
+
+    part: Part
+    tables: Sequence[tuple[Markup, str]]
+    figures: Sequence[Figure]
+
+
 def render_page(report: Report, *, linked: bool) -> str:
     """One file that holds everything and asks nothing of the network; the same bytes for the same report.
 
@@ -89,6 +99,7 @@ def render_page(report: Report, *, linked: bool) -> str:
         captions={name: table.caption for name, table in report.tables.items()},
         figures=[_figure(drawn) for drawn in report.drawn],
         views=views,
+        parts=[_part_view(part) for part in report.parts],
         wording=wording,
         versions=_versions(task_set.study.records),
         plotly=Markup(get_plotlyjs()) if any(figure.curves for view in views for figure in view.figures) else "",
@@ -109,6 +120,11 @@ def _view(section: Section, prefix: str, *, linked: bool) -> View:
         runs=[(group, to_html(group.table, group.links, group.rows, "sortable")) for group in groups],
         checklist=checklist(comparison),
     )
+
+
+def _part_view(part: Part) -> PartView:
+    tables = [(to_html(table, kind="sortable"), table.caption) for table in part.tables]
+    return PartView(part, tables, [_figure(drawn) for drawn in part.drawn])
 
 
 def _heading(name: str) -> str:

@@ -26,6 +26,7 @@ from analysis.aggregate import Aggregate
 from analysis.cache import Cache
 from analysis.plots.style import RC
 from analysis.results import Comparison
+from analysis.searches import Search, Tuning
 from analysis.study import StudyError
 
 METADATA: dict[str, dict[str, None]] = {
@@ -74,6 +75,16 @@ def aggregate_plots() -> list[Plot[Aggregate]]:
     return _plots("prepare_aggregate")
 
 
+def search_plots() -> list[Plot[Search]]:
+    """Every plot of a search, by name."""
+    return _plots("prepare_search")
+
+
+def tuning_plots() -> list[Plot[Tuning]]:
+    """Every plot of a tuning, by name."""
+    return _plots("prepare_tuning")
+
+
 def _plots(prepare: str) -> list[Plot[Any]]:
     """The plots whose module has `draw` and a function of that name."""
     names = sorted(module.name for module in pkgutil.iter_modules(plots.__path__))
@@ -117,6 +128,16 @@ def draw_all(comparison: Comparison, earlier: "Earlier | None" = None, folder: s
 def draw_aggregate(aggregate: Aggregate, earlier: "Earlier | None" = None) -> list[Drawn]:
     """Every plot of an aggregate."""
     return _drawn(aggregate_plots(), aggregate, earlier or Earlier(), "")
+
+
+def draw_search(search: Search, earlier: "Earlier", folder: str) -> list[Drawn]:
+    """Every plot that has something to show for this search."""
+    return _drawn(search_plots(), search, earlier, folder)
+
+
+def draw_tuning(tuning: Tuning, earlier: "Earlier", folder: str) -> list[Drawn]:
+    """Every plot that has something to show for this tuning."""
+    return _drawn(tuning_plots(), tuning, earlier, folder)
 
 
 def _drawn(found: Sequence[Plot[Source]], source: Source, earlier: "Earlier", folder: str) -> list[Drawn]:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.artist import Artist
+from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
@@ -20,6 +22,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
 
 GREY = "#666666"
 RED = "#B00020"
+FEW = 5
+"""Values of a parameter that each get a tick."""
 
 RC: dict[str, Any] = {
     "figure.dpi": 100,
@@ -55,6 +59,18 @@ class Style:
 def style_of(order: int) -> Style:
     """The style of the variant at this place in the study's plan; the same in every figure."""
     return Style(COLOURS[order % len(COLOURS)], LINES[order % len(LINES)], MARKERS[order % len(MARKERS)])
+
+
+def number_axis(axis: Axis, values: Sequence[float], *, log: bool) -> None:
+    """Set up an axis of a searched parameter: logarithmic with plain numbers, or a tick for each of a few values."""
+    (axis.axes.set_xscale if isinstance(axis, XAxis) else axis.axes.set_yscale)("log" if log else "linear")
+    few = sorted(set(values))
+    if len(few) <= FEW:
+        axis.set_ticks(few, [f"{value:.4g}" for value in few])
+        axis.set_ticks([], minor=True)
+    elif log:
+        axis.set_major_formatter(lambda value, _: f"{value:.3g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 def legend_handle(order: int) -> Line2D:
