@@ -127,3 +127,15 @@ def _keep_beating(path: Path, done: threading.Event) -> None:
     while not done.wait(HEARTBEAT):
         with contextlib.suppress(OSError):
             os.utime(path)
+
+
+@contextlib.contextmanager
+def turn(path: Path) -> Iterator[None]:
+    """Wait for one's turn at what only one process may do at a time, for a moment each; a dead one's turn is over."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -412,6 +412,10 @@ class StudyFolder:
         """The files of all tunings, by name."""
         return sorted((self.path / "tuning").glob("*.json"))
 
+    def search_turn(self, name: str) -> Path:
+        """What processes of one search hold while they ask for trials."""
+        return self.search_path / f".{name}.turn"
+
     def search_best(self, name: str) -> Path:
         """The best config of one search."""
         return self.search_path / "experiment" / f"{name}.yaml"

@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import optuna
 from hydra.core.config_loader import ConfigLoader
@@ -29,6 +30,9 @@ from ablate.sweep.search.objective import mean_of, measure, value_of
 from ablate.sweep.search.prepare import Prepared, prepare
 from ablate.sweep.search.samplers import ask, make_pruner
 from ablate.sweep.search.storage import open_storage, open_study
+
+LOOK_AT_OTHERS = 0.5
+"""Seconds between looks at trials of other processes."""
 
 
 def run_search(loader: ConfigLoader, launcher: Launcher, config: DictConfig, arguments: Sequence[str]) -> None:
@@ -96,8 +100,7 @@ class Search:
 
     def _take_over(self) -> None:
         """Say which trials were lost, and put the cells of the earlier ones into the plan."""
-        for number in trials.reclaim(self.study, self.folder):
-            self.console.print(f"trial {number}: its process is gone; tried again, not counted", style="yellow")
+        self._reclaim()
         for one in trials.counted(self.study):
             if (cell := trials.cell_of(one)) is not None:
                 self._plan_cell(cell)
@@ -105,6 +108,18 @@ class Search:
                     self.trained[cell.cell] = sum(
                         record is not None for _, record in self._records(cell, self.plan.seeds)
                     )
+
+    def _reclaim(self) -> list[int]:
+        """Lose the trials whose process is gone, and say which."""
+        with self._turn():
+            gone = trials.reclaim(self.study, self.folder)
+        for number in gone:
+            self.console.print(f"trial {number}: its process is gone; tried again, not counted", style="yellow")
+        return gone
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """One's turn to count, ask and tie, so that processes that share a search never ask for too many trials."""
+        return locks.turn(self.folder.search_turn(self.prepared.settings.study_name))
 
     def _search(self) -> str:
         """Ask, train, tell; returns why the search ended before n_trials, in words."""
@@ -116,15 +131,25 @@ class Search:
             failed = len(trials.failed(known))
             if failed > settings.max_failure_rate * n_trials:
                 return f"stopped: {failed} trials failed (hydra.sweeper.max_failure_rate={settings.max_failure_rate})"
-            if len(known) >= n_trials:
+            if len(known) >= n_trials and not self._others_go_on():
                 return ""
             if settings.timeout is not None and time.monotonic() - began > settings.timeout:
                 return f"stopped: hydra.sweeper.timeout={settings.timeout} seconds are over; the same command continues"
-            self._batch(len(known), min(settings.n_jobs, n_trials - len(known)))
+            self._batch(n_trials)
 
-    def _batch(self, index: int, size: int) -> None:
-        """Ask for so many trials, train them, and tell, in order; `index` is the place of the first in the search."""
-        asked = [self._ask(index + number) for number in range(size)]
+    def _others_go_on(self) -> bool:
+        """Whether trials of other processes are still going on, or one was lost and is to be tried again."""
+        going = any(one.state is TrialState.RUNNING for one in trials.counted(self.study))
+        if going and not self._reclaim():
+            time.sleep(LOOK_AT_OTHERS)
+        return going
+
+    def _batch(self, n_trials: int) -> None:
+        """Ask for as many trials as are trained at a time, or are left to n_trials; train them, and tell, in order."""
+        with self._turn():
+            index = len(trials.counted(self.study))
+            size = min(self.prepared.settings.n_jobs, n_trials - index)
+            asked = [self._ask(index + number) for number in range(size)]
         cells = {trial: cell for trial, cell in asked if cell is not None}
         self._train(cells)
         for trial, cell in cells.items():

@@ -5,6 +5,7 @@ folder.
 """
 
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from ablate.records import StudyFolder
 SQLITE = "sqlite:///"
 LOCK_SECONDS = 60.0
 """How long SQLite tries again when another process holds the file."""
+
+PAUSES = (0.2, 0.5, 1.0)
+"""Seconds between attempts to open a storage."""
 
 IDENTITY = "ablate"
 """The attribute of a stored study that says what is searched."""
@@ -66,7 +70,19 @@ def shown(place: str) -> str:
 
 
 def open_storage(place: str) -> BaseStorage:
-    """Open or make the storage at an address; raises ConfigError when it cannot be reached."""
+    """Open or make the storage at an address; raises ConfigError when it cannot be reached.
+
+    Tried again for a moment, since processes that begin together make the tables at the same time.
+    """
+    for pause in PAUSES:
+        try:
+            return _opened(place)
+        except ConfigError:
+            time.sleep(pause)
+    return _opened(place)
+
+
+def _opened(place: str) -> BaseStorage:
     try:
         if "://" not in place:
             Path(place).parent.mkdir(parents=True, exist_ok=True)
