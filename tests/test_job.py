@@ -79,7 +79,7 @@ def test_a_signal_saves_and_the_run_continues_from_there(tiny, tmp_path):
     if child == 0:
         done = run(tiny, folder, *long)
         os._exit(0 if done.record.status is Status.interrupted else 1)
-    while not folder.metrics.exists():
+    while not folder.last_metrics():
         time.sleep(0.02)
     os.kill(child, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
