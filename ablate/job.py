@@ -76,7 +76,7 @@ def perform(
         return Done(read_or_none(folder), trained=False)
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
-        return _perform_locked(config, values, folder, context, stop, on_log)
+        return _perform_locked(config, values, folder, context, stop=stop, on_log=on_log)
     except locks.LostLockError as error:
         LOG.warning("%s", error)
         return Done(None, trained=False)
@@ -89,6 +89,7 @@ def _perform_locked(
     values: Mapping[str, Any],
     folder: RunFolder,
     context: Context,
+    *,
     stop: StopRequest,
     on_log: Callable[[Mapping[str, Any]], None],
 ) -> Done:
@@ -126,7 +127,8 @@ def _refuse_other(before: RunRecord | None, cell: str, seed: int, folder: RunFol
 
 def _archive_name(record: RunRecord | None) -> str:
     ended = (record.ended or record.started) if record else ""
-    return (ended or now()).replace(":", "").replace("+0000", "Z")
+    name = (ended or now()).replace(":", "").replace("+0000", "Z")
+    return "".join(letter for letter in name if letter.isalnum() or letter in "-.")[:40].strip(".") or "unknown"
 
 
 def now() -> str:
@@ -151,21 +153,20 @@ class _Attempt:
         record = self._first_record()
         _write_configs(self.folder, self.values, self.context)
         self.folder.write(record)
-        memory, spare = PeakMemory(), os.open(os.devnull, os.O_RDONLY)
+        memory = PeakMemory()
         try:
-            self._train(record, stop, on_log)
+            with _spare_descriptor():
+                self._train(record, stop, on_log)
         except KeyboardInterrupt:
             record.status = Status.interrupted
             LOG.warning("interrupted")
             record.take_cost(self.folder.last_metrics())
         except locks.LostLockError:
-            os.close(spare)
             raise
         except (Exception, SystemExit) as error:
             LOG.exception("failed")
             record.status, record.error = Status.failed, {"type": type(error).__name__, "message": str(error)}
             record.take_cost(self.folder.last_metrics())
-        os.close(spare)  # a run that has used up all its file descriptors can still say so
         self.held.check()
         record.ended, record.peak_memory_bytes = now(), memory.read()
         self.folder.write(record)
@@ -249,10 +250,20 @@ def _device_name(device: torch.device) -> str:
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
 
 
+@contextlib.contextmanager
+def _spare_descriptor() -> Iterator[None]:
+    """Keep a file descriptor while the block runs: a run that has used up all others can then still say so."""
+    spare = os.open(os.devnull, os.O_RDONLY)
+    try:
+        yield
+    finally:
+        os.close(spare)
+
+
 class _LogFile(logging.FileHandler):
     """A log that may lose lines: what a full disk does to a run is told in its record and on stderr."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (logging's name)
+    def handleError(self, record: logging.LogRecord) -> None:
         """Say nothing."""
 
     def close(self) -> None:

@@ -200,15 +200,16 @@ def _acquire(path: Path) -> int | None:
     if owner is not None and not owner.is_here() and (_beats(path) or _moves(path)):
         os.close(descriptor)
         return None
-    return _signed(descriptor)
+    return _signed(descriptor, path)
 
 
-def _signed(descriptor: int) -> int:
+def _signed(descriptor: int, path: Path) -> int:
     """Write this process into the file; raises OSError, the lock given up, on a full disk."""
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(asdict(Owner.me())).encode(), 0)
     except OSError:
+        path.unlink(missing_ok=True)
         os.close(descriptor)
         raise
     return descriptor

@@ -1,9 +1,10 @@
 """Run by test_kills.py in a process of its own: a sweep of eight runs is killed a hundred times.
 
 Each start is a fork of this process, which has imported torch and ablate and has planned the sweep; it goes through
-the runs one after the other, as the launcher `basic` does. The sweep's own command then ends what was killed. Half of the kills come at a random moment. The other half come during a save: the child
-stops in the middle of it (half of the file written, before it is flushed to disk, before each of the two renames), says
-so, and is killed there.
+the runs one after the other, as the launcher `basic` does. The sweep's own command then ends what was killed.
+
+Half of the kills come at a random moment. The other half come during a save: the child stops in the middle of it (half
+of the file written, before it is flushed to disk, before each of the two renames), says so, and is killed there.
 """
 
 import functools

@@ -67,7 +67,8 @@ def generate(
 
     A text ends early with the token `stop`, which is then its last. `context` is the most tokens the model reads at a
     time, None for no limit but its own. A model without a cache is read from the start of its context each time, as is
-    any with `cached=False`. `between` is called before each token; what it raises is passed on. Raises ValueError for no prompt, an empty one, and numbers below 1 or beyond the model's.
+    any with `cached=False`. `between` is called before each token; what it raises is passed on. Raises ValueError for
+    no prompt, an empty one, and numbers below 1 or beyond the model's.
     """
     limit = longest_context(model)
     _check(prompts, tokens, context, limit)

@@ -7,6 +7,7 @@ neither evaluating nor logging more often changes what is trained.
 Shape suffixes: B sequences, T positions, V vocabulary.
 """
 
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -28,6 +29,8 @@ from ablate.training.window import Window
 
 INDEX = ("step", "tokens", "seconds", "split")
 """What every record of the log says before its values."""
+
+log = logging.getLogger(__name__)
 
 DRAWN_AHEAD = 16
 """Steps whose batches are drawn at once."""
@@ -75,9 +78,10 @@ def train(
 ) -> Outcome:
     """Train to the end, or to where the run diverges or is told to stop; continue from the folder's checkpoint.
 
-    `source` is the fingerprint of the code. `should_stop` is asked before each step and during evaluation, which a run
-    that continues makes again from its beginning. `on_log` is given each record after it was written, `should_prune` is given the step and the scores of each evaluation before the last; what they
-    raise ends training and is passed on. torch's generators are left as they were.
+    `source` is the fingerprint of the code. `should_stop` is asked before each step and during evaluation; an
+    evaluation that was broken off is made again when the run continues. `on_log` is given each record after it was
+    written, `should_prune` the step and the scores of each evaluation before the last; what they raise ends training
+    and is passed on. torch's generators are left as they were.
     """
     with torch.random.fork_rng(devices=range(torch.cuda.device_count() if device.type == "cuda" else 0)):
         run = _Run(parts, config, folder, device=device, source=source, should_stop=should_stop, on_log=on_log)
@@ -95,7 +99,7 @@ class _DivergedError(Exception):
         self.message = message
 
 
-class _Stopped(Exception):  # noqa: N818  (no error: the run was asked to stop)
+class _Stopped(Exception):
     """Raised wherever the run looks whether it should stop."""
 
 
@@ -266,6 +270,9 @@ class _Run:
         """Continue from the checkpoint if there is one; drop what was logged after it."""
         self.folder.remove_temporaries()
         found = checkpoint.load(self.folder, source=self.source)
+        if found is not None and not self.is_logged(found.step):
+            log.warning("%s: damaged, records are missing; the run starts afresh", self.folder.metrics)
+            found = None
         self.folder.keep_metrics_until(found.step if found else -1)
         if found is None:
             return
@@ -279,6 +286,13 @@ class _Run:
 
     def pruned(self) -> Outcome:
         return self.outcome(Status.pruned, message=f"pruned at step {self.step} of {self.config.training.steps}")
+
+    def is_logged(self, step: int) -> bool:
+        """Whether the log has all that a run logs before `step`: a curve with a gap would give wrong numbers."""
+        every = {"train": self.config.training.log_every, "eval": self.config.training.eval_every}
+        there = {(record["split"], record["step"]) for record in self.folder.read_metrics()}
+        due = {(split, n) for split, each in every.items() if each > 0 for n in range(each, step, each)}
+        return due <= there
 
     def seconds(self) -> float:
         return perf_counter() - self.started
