@@ -18,7 +18,6 @@ import time
 from pathlib import Path
 
 import torch
-from conftest import TINY
 
 from ablate.config.explain import compose_cell
 from ablate.config.identity import cell_folder, cell_identity
@@ -26,6 +25,7 @@ from ablate.config.register import plain, to_run_config
 from ablate.job import Context, perform
 from ablate.records import StudyFolder
 from ablate.run import main
+from tests.conftest import TINY
 
 ARGUMENTS = (
     *TINY,

@@ -288,11 +288,14 @@ class _Run:
         return self.outcome(Status.pruned, message=f"pruned at step {self.step} of {self.config.training.steps}")
 
     def is_logged(self, step: int) -> bool:
-        """Whether the log has all that a run logs before `step`: a curve with a gap would give wrong numbers."""
-        every = {"train": self.config.training.log_every, "eval": self.config.training.eval_every}
-        there = {(record["split"], record["step"]) for record in self.folder.read_metrics()}
-        due = {(split, n) for split, each in every.items() if each > 0 for n in range(each, step, each)}
-        return due <= there
+        """Whether the log has all of a run that is saved at `step`: a curve with a gap would give wrong numbers.
+
+        The evaluation at `step` itself may have been broken off.
+        """
+        training = self.config.training
+        spans = {"train": (training.log_every, step + 1), "eval": (training.eval_every, step)}
+        due = {(split, n) for split, (every, end) in spans.items() if every > 0 for n in range(every, end, every)}
+        return due <= {(record.get("split"), record.get("step")) for record in self.folder.read_metrics()}
 
     def seconds(self) -> float:
         return perf_counter() - self.started
