@@ -118,9 +118,7 @@ def never_wrong(study: Path, truth: dict[str, dict[str, float]]) -> tuple[str, .
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", FILES)
-def test_a_damaged_file_gives_no_wrong_number_and_the_run_ends_as_if_undisturbed(
-    made, in_tmp, caplog, name, damage
-):
+def test_a_damaged_file_gives_no_wrong_number_and_the_run_ends_as_if_undisturbed(made, in_tmp, caplog, name, damage):
     place, truth = made
     shutil.copytree(place / "interrupted", STUDY)
     study, what = StudyFolder(STUDY), FILES[name]
