@@ -18,7 +18,9 @@ import time
 from pathlib import Path
 
 import torch
+import torch._dynamo  # the first optimiser imports it, for more than a second, in every child
 
+from ablate import provenance
 from ablate.config.explain import compose_cell
 from ablate.config.identity import cell_folder, cell_identity
 from ablate.config.register import plain, to_run_config
@@ -189,6 +191,8 @@ def kill_often(plan: list, seconds: float, chance: random.Random) -> dict:
 
 if __name__ == "__main__":
     plan = planned()
+    for found in (provenance.source_fingerprint(plan[0][1]), provenance.git_state(), provenance.versions()):
+        assert found  # kept for the children
     whole = duration(functools.partial(runs, "straight", plan))
     found = kill_often(plan, whole * 0.4, random.Random(20))
     sys.stdout.write(json.dumps({**found, "seconds": whole}) + "\n")

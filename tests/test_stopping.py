@@ -4,13 +4,16 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
+from ablate import locks
 from ablate.config.explain import compose_cell
 from ablate.config.register import plain, to_run_config
 from ablate.job import Context, perform
-from ablate.records import RunFolder, Status
+from ablate.records import RunFolder, Status, StudyFolder
 from ablate.stop import SIGNALS, StopRequest
 
 LONG = ("training.steps=4000", "runtime.checkpoint_every=0", "training.log_every=1")
@@ -163,3 +166,25 @@ def test_who_listened_for_a_warning_before_hears_it_after_the_run_is_saved():
         assert heard == [signal.SIGUSR2]
     finally:
         signal.signal(signal.SIGUSR2, before)
+
+
+@pytest.mark.parametrize(("launcher", "times"), [("basic", 1), ("basic", 2), ("local", 2)])
+def test_g9_ctrl_c_once_or_twice_leaves_no_process_and_no_lock_and_the_rerun_resumes(spawn, tiny, launcher, times):
+    steps = ["training.steps=3000", "training.eval_every=1000", "runtime.checkpoint_every=50"]
+    command = ["-m", f"hydra/launcher={launcher}", *tiny, *steps, "attention=rope,none", "seed=0", "runtime.device=cpu"]
+    process, study = spawn(*command), StudyFolder(Path("multirun/copy_repeat"))
+    wait_for(lambda: any(folder.checkpoint.exists() for folder in study.runs()), 180)
+    children = psutil.Process(process.pid).children(recursive=True)
+    for _ in range(times):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.1)
+    process.communicate(timeout=120)
+    assert process.returncode != 0
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+    assert not any(locks.is_held(folder.lock) for folder in study.runs())
+    again = spawn(*command)
+    out, err = again.communicate(timeout=240)
+    assert again.returncode == 0, (out, err)
+    assert {folder.read().status for folder in study.runs()} == {Status.finished}
+    assert any(folder.read().resumed for folder in study.runs())
