@@ -17,6 +17,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from torch import nn
 
+from ablate.config import trusted
 from ablate.config.build import build, choose_device
 from ablate.config.errors import ConfigError, nearest, refuse
 from ablate.config.identity import cell_identity
@@ -36,10 +37,15 @@ class Trained(NamedTuple):
     task: Task
 
 
-def load(folder: RunFolder, device: torch.device) -> Trained:
-    """Build a finished run's model and load what it was trained to; raises ValueError when that cannot be done."""
+def load(folder: RunFolder, device: torch.device, *, trust: bool = False) -> Trained:
+    """Build a finished run's model and load what it was trained to; raises ValueError when that cannot be done.
+
+    Unless `trust`, also when its config names anything to build that is not of this project or torch's.
+    """
     record = _finished(folder)
     values = _values(folder, record)
+    if not trust:
+        trusted.check(values, origin=str(folder.config))
     state = checkpoint.final_model(folder, source=record.checkpoint_source)
     try:
         parts = build(to_run_config(OmegaConf.create(values)), device).parts
@@ -148,6 +154,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--context", type=int, help="most tokens the model reads at a time (default: as trained)")
     parser.add_argument("--device", type=Device, choices=list(Device), default=Device.auto, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print a list of prompts and continuations for scripts")
+    parser.add_argument("--trust", action="store_true", help="build parts of other packages that its config names")
     return parser.parse_args(argv)
 
 
@@ -155,7 +162,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Print the prompts with their continuations; exit code 2 for bad input."""
     arguments = _arguments(argv)
     try:
-        found = texts(load(RunFolder(arguments.run), choose_device(arguments.device)), arguments)
+        folder, device = RunFolder(arguments.run), choose_device(arguments.device)
+        found = texts(load(folder, device, trust=arguments.trust), arguments)
     except ValueError as error:
         refuse(str(error))
     if arguments.json:

@@ -6,6 +6,7 @@ launcher chose.
 
 import contextlib
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -65,17 +66,37 @@ def perform(
     """Train the run in `folder` unless it has a result or somebody else is at it; never raises for a failed run.
 
     `values` is the config resolved to plain values, what identity and config.yaml are made of. Raises ConfigError when
-    the folder holds another run.
+    the folder holds another run, and OSError, naming the folder, when the run cannot be recorded there (a full or
+    read-only disk).
     """
     stop = StopRequest(context.stop_file)
     if stop():
         with contextlib.suppress(OSError):
             folder.path.rmdir()  # Hydra made it; a run that never began leaves nothing
         return Done(read_or_none(folder), trained=False)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    with locks.hold(folder.lock) as mine:
-        if not mine:
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        return _perform_locked(config, values, folder, context, stop=stop, on_log=on_log)
+    except locks.LostLockError as error:
+        LOG.warning("%s", error)
+        return Done(None, trained=False)
+    except OSError as error:
+        raise OSError(error.errno, f"the run cannot be recorded: {error.strerror}", str(folder.path)) from error
+
+
+def _perform_locked(
+    config: RunConfig,
+    values: Mapping[str, Any],
+    folder: RunFolder,
+    context: Context,
+    *,
+    stop: StopRequest,
+    on_log: Callable[[Mapping[str, Any]], None],
+) -> Done:
+    with locks.hold(folder.lock) as held:
+        if held is None:
             return Done(None, trained=False)
+        folder.remove_temporaries()
         source = provenance.source_fingerprint(values)
         before = read_or_none(folder)
         _refuse_other(before, cell_identity(values), config.seed, folder)
@@ -85,7 +106,7 @@ def perform(
         if action is Action.restart:
             folder.archive(_archive_name(before))
             before = None
-        attempt = _Attempt(config, values, folder, context, source, before)
+        attempt = _Attempt(config, values, folder, context, source, before, held)
         with _logging_to(folder.log), stop.listening():
             return Done(attempt.recorded(stop, on_log), trained=True)
 
@@ -106,7 +127,8 @@ def _refuse_other(before: RunRecord | None, cell: str, seed: int, folder: RunFol
 
 def _archive_name(record: RunRecord | None) -> str:
     ended = (record.ended or record.started) if record else ""
-    return (ended or now()).replace(":", "").replace("+0000", "Z")
+    name = (ended or now()).replace(":", "").replace("+0000", "Z")
+    return "".join(letter for letter in name if letter.isalnum() or letter in "-.")[:40].strip(".") or "unknown"
 
 
 def now() -> str:
@@ -124,22 +146,28 @@ class _Attempt:
     context: Context
     source: str
     before: RunRecord | None
+    held: locks.Held
 
     def recorded(self, stop: StopRequest, on_log: Callable[[Mapping[str, Any]], None]) -> RunRecord:
-        """Run, and write the record whatever happens."""
+        """Run, and write the record whatever happens, unless another process has taken the run over."""
         record = self._first_record()
         _write_configs(self.folder, self.values, self.context)
         self.folder.write(record)
         memory = PeakMemory()
         try:
-            self._train(record, stop, on_log)
+            with _spare_descriptor():
+                self._train(record, stop, on_log)
         except KeyboardInterrupt:
             record.status = Status.interrupted
             LOG.warning("interrupted")
+            record.take_cost(self.folder.last_metrics())
+        except locks.LostLockError:
+            raise
         except (Exception, SystemExit) as error:
             LOG.exception("failed")
             record.status, record.error = Status.failed, {"type": type(error).__name__, "message": str(error)}
             record.take_cost(self.folder.last_metrics())
+        self.held.check()
         record.ended, record.peak_memory_bytes = now(), memory.read()
         self.folder.write(record)
         return record
@@ -148,7 +176,8 @@ class _Attempt:
         """Build and train, filling in the record as things become known."""
         device = choose_device(self.config.runtime.device, self.context.number)
         torch.set_num_threads(self.config.runtime.threads)
-        built = build(self.config, device)
+        with stop.at_once():
+            built = build(self.config, device)
         record.device, record.parameters, record.effective = _device_name(device), built.parameters, built.effective
         self._check_alphabet(record, alphabet_fingerprint(built.parts.task.alphabet))
         record.config_warnings += scoring.remarks(built.parts.model, self.config.evaluation)
@@ -159,11 +188,15 @@ class _Attempt:
             self.folder,
             device=device,
             source=record.checkpoint_source,
-            should_stop=stop,
+            should_stop=lambda: self._should_stop(stop),
             on_log=on_log,
             should_prune=self.context.should_prune,
         )
         _fill(record, outcome)
+
+    def _should_stop(self, stop: StopRequest) -> bool:
+        self.held.check()
+        return stop()
 
     def _check_alphabet(self, record: RunRecord, found: str) -> None:
         """Raise ConfigError when the run that is continued had other characters; its own stay on record."""
@@ -218,9 +251,31 @@ def _device_name(device: torch.device) -> str:
 
 
 @contextlib.contextmanager
+def _spare_descriptor() -> Iterator[None]:
+    """Keep a file descriptor while the block runs: a run that has used up all others can then still say so."""
+    spare = os.open(os.devnull, os.O_RDONLY)
+    try:
+        yield
+    finally:
+        os.close(spare)
+
+
+class _LogFile(logging.FileHandler):
+    """A log that may lose lines: what a full disk does to a run is told in its record and on stderr."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say nothing."""
+
+    def close(self) -> None:
+        """Close the file, whatever is left unwritten."""
+        with contextlib.suppress(OSError):
+            super().close()
+
+
+@contextlib.contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Send everything that is logged while the block runs to this run's log, each line once."""
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _LogFile(path, encoding="utf-8")
     formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)

@@ -26,6 +26,7 @@ Imports the standard library only beside it, so the analysis can read a study on
 
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
@@ -65,6 +66,9 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         if isinstance(record, dict):
             yield record
 
+
+ABANDONED = 3600.0
+"""Seconds after which nobody is still writing a temporary file of a plan; several sweeps may share a study."""
 
 TAIL = 8192
 """Bytes read from the end of metrics.jsonl to find its last record."""
@@ -421,7 +425,10 @@ class StudyFolder:
         return self.search_path / "experiment" / f"{name}.yaml"
 
     def write_sweep(self, plan: SweepPlan) -> None:
-        """Write a plan, new or changed."""
+        """Write a plan, new or changed; what a process that died while writing one left behind is removed."""
+        for path in self.sweeps_path.glob(".*.tmp"):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink(missing_ok=True)
         write_json(self.sweep_file(plan.id), asdict(plan))
 
     def read_sweep(self, sweep_id: str) -> SweepPlan:

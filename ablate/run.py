@@ -98,6 +98,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         refuse(explain.explain(error, overrides))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as error:
+        sys.stderr.write(f"ablate: {error}\n")
+        sys.exit(FAILED)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 
 import pytest
@@ -79,7 +80,7 @@ def test_a_signal_saves_and_the_run_continues_from_there(tiny, tmp_path):
     if child == 0:
         done = run(tiny, folder, *long)
         os._exit(0 if done.record.status is Status.interrupted else 1)
-    while not folder.metrics.exists():
+    while not folder.last_metrics():
         time.sleep(0.02)
     os.kill(child, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -108,3 +109,24 @@ def test_the_record_says_what_the_parameters_came_to(tiny, tmp_path):
     assert record.parameters > 0
     assert set(record.versions) >= {"python", "torch", "ablate"}
     assert len(record.source) == 16
+
+
+def test_a_run_that_another_machine_took_over_writes_nothing_more(tiny, tmp_path, monkeypatch):
+    """As after a machine was suspended: the other's record, checkpoint and lock stay as they are."""
+    monkeypatch.setattr(locks, "HEARTBEAT", 0.02)
+    folder, other = RunFolder(tmp_path), json.dumps({"host": "elsewhere", "pid": 7, "started": 0})
+
+    def taken_over(step, scores):
+        folder.lock.write_text(other)
+        end = time.monotonic() + 30
+        while any(thread.name == "lock heartbeat" for thread in threading.enumerate()):
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        folder.record.write_text("the other's")
+        return False
+
+    context = Context(label="", factors={}, command="", should_prune=taken_over)
+    assert run(tiny, folder, "training.steps=40", context=context) == (None, False)
+    assert folder.record.read_text() == "the other's"
+    assert folder.lock.read_text() == other
+    assert not folder.checkpoint.exists()

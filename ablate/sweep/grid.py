@@ -24,6 +24,7 @@ from rich.table import Table
 from ablate.config.errors import ConfigError, refuse
 from ablate.records import RunFolder, RunRecord, Status
 from ablate.resume import Action, decide
+from ablate.stop import SIGNALS
 from ablate.sweep.plan import Plan, make_plan
 from ablate.sweep.progress import Display
 from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
@@ -66,7 +67,7 @@ class Sweep:
         self.tried: set[RunFolder] = set()
         self.attempts: Counter[RunFolder] = Counter()
         self.errors: dict[RunFolder, str] = {}
-        self.stopped = False
+        self.stopped = self.unwritten = False
         self.number = 0
         self._take_in_plan()
 
@@ -127,7 +128,7 @@ class Sweep:
 
     def run(self) -> int:
         """Train what is left, print table and failures, and return the exit code."""
-        self.plan.study.write_sweep(self.plan.sweep)
+        self._write_plan()
         started, trains = time.monotonic(), bool(self.todo)
         if trains:
             threading.Thread(target=_load_analysis, daemon=True, name="load the analysis").start()
@@ -143,6 +144,14 @@ class Sweep:
         self.stop_file.unlink(missing_ok=True)
         return self._sum_up()
 
+    def _write_plan(self) -> None:
+        try:
+            self.plan.study.write_sweep(self.plan.sweep)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.plan.study.path}: the plan cannot be written ({error}); nothing was run"
+            ) from error
+
     def train_left(self) -> None:
         """Train what is left, shown while it goes on."""
         if self.todo:
@@ -156,7 +165,11 @@ class Sweep:
         ended = [run for run in self.runs if self.watcher.state(run.folder).status in ENDED]
         cells = [cell.cell for cell in self.plan.sweep.cells]
         seeds = {cell: [run.seed for run in ended if run.cell.cell == cell] for cell in cells}
-        self.plan.study.note_look(self.plan.sweep.id, seeds, datetime.now(UTC).isoformat(timespec="seconds"))
+        try:
+            self.plan.study.note_look(self.plan.sweep.id, seeds, datetime.now(UTC).isoformat(timespec="seconds"))
+        except OSError as error:
+            self.console.print(f"this look at the results could not be noted: {error}", style="red", markup=False)
+            self.unwritten = True
 
     def _another_block(self) -> bool:
         """Whether seeds were added; says what is decided so far."""
@@ -229,13 +242,27 @@ class Sweep:
                 if broken is not None and len(batch) > 1:
                     suspects.append(run)
                     continue
-                self._close(run, record)
+                try:
+                    self._close(run, record)
+                except OSError as error:
+                    self.errors.setdefault(run.folder, str(error))
             self.attempts[run.folder] += broken is None
             if begun or run.folder in self.errors or self.attempts[run.folder] >= MOST_ATTEMPTS:
                 self.tried.add(run.folder)
-        if broken is not None and not suspects and not any(run.folder in self.tried for run in batch):
+        if isinstance(broken, OSError):  # a run's folder could not be made: the others go on, each alone
+            suspects = self._without_folder(batch, broken) or suspects
+        elif broken is not None and not suspects and not any(run.folder in self.tried for run in batch):
             raise ConfigError(f"no run began, the launcher failed: {type(broken).__name__}: {broken}") from broken
         return suspects
+
+    def _without_folder(self, batch: Sequence[PlannedRun], broken: OSError) -> list[PlannedRun]:
+        """Note the error of a run that was alone; of several return those to try alone, to see whose it is."""
+        if len(batch) > 1:
+            return [run for run in batch if self._is_open(run)]
+        if batch[0].folder not in self.tried:
+            self.errors[batch[0].folder] = f"{type(broken).__name__}: {broken}"
+            self.tried.add(batch[0].folder)
+        return []
 
     def _close(self, run: PlannedRun, record: RunRecord) -> None:
         """Write the record that a dead process could not write."""
@@ -259,7 +286,7 @@ class Sweep:
         ):
             yield
             return
-        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
         try:
             yield
         finally:
@@ -270,7 +297,8 @@ class Sweep:
         if self.stopped:
             raise KeyboardInterrupt
         self.stopped = True
-        self.stop_file.touch()
+        with contextlib.suppress(OSError):  # a full disk: the runs have had the signal too, or finish
+            self.stop_file.touch()
         self.console.print(
             "stopping: the runs in progress save a checkpoint; the same command continues", style="yellow"
         )
@@ -288,7 +316,7 @@ class Sweep:
         if self.stopped:
             self.console.print(f"interrupted: {_counts(counts)}; the same command continues", highlight=False)
             return INTERRUPTED
-        return 0 if counts["finished"] == len(self.runs) else FAILED
+        return 0 if counts["finished"] == len(self.runs) and not self.unwritten else FAILED
 
     def _print_failures(self) -> None:
         for run in self.runs:

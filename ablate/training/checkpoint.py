@@ -7,6 +7,7 @@ moment one of the two can be read. Nothing here knows what is in the states it k
 import io
 import logging
 import os
+import zipfile
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -112,6 +113,10 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _content(path: Path) -> dict[str, Any]:
+    """The dictionary of a file; raises whatever is wrong with it, a checksum too, for which torch does not look."""
+    with zipfile.ZipFile(path) as archive:
+        if (name := archive.testzip()) is not None:
+            raise ValueError(f"the checksum of {name} is wrong")
     return dict(torch.load(path, map_location="cpu", weights_only=True))
 
 

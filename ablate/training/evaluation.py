@@ -13,7 +13,7 @@ predicted from the true tokens before it.
 Shape suffixes: N sequences of the set, B of a batch, T positions, V vocabulary.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from typing import NamedTuple
@@ -46,15 +46,22 @@ class Evaluation(NamedTuple):
         return {f"eval/{name}": value for name, value in self._asdict().items()}
 
 
-def evaluation_set(task: Task, config: EvaluationConfig, device: torch.device) -> Batch:
+def evaluation_set(
+    task: Task, config: EvaluationConfig, device: torch.device, between: Callable[[], None] = lambda: None
+) -> Batch:
     """The fixed set, drawn from `evaluation.seed` alone; inputs and targets of shape [N, T] on `device`.
+
+    `between` is called before each part is drawn; what it raises is passed on.
 
     Raises ValueError when no target of it counts, or there are fewer problems to evaluate on than sequences.
     """
     check_held_out(task, config)
     size = max(config.sequences, config.curve_sequences)
     streams = [numpy_generator(config.seed, "evaluation", i) for i in range(-(-size // _CHUNK))]
-    chunks = [task.batch(stream, _CHUNK, "eval") for stream in streams]
+    chunks = []
+    for stream in streams:
+        between()
+        chunks.append(task.batch(stream, _CHUNK, "eval"))
     inputs_NT, targets_NT = (torch.cat(tensors)[:size].to(device) for tensors in zip(*chunks, strict=True))
     for key in ("sequences", "curve_sequences"):
         if not bool((targets_NT[: getattr(config, key)] != IGNORED).any()):
@@ -96,12 +103,20 @@ def evaluate(model: nn.Module, data: Batch, *, batch_size: int, precision: Preci
     return score(model, data, batch_size=batch_size, precision=precision).evaluation
 
 
-def score(model: nn.Module, data: Batch, *, batch_size: int, precision: Precision = Precision.float32) -> Scores:
-    """The same, with what was right at each position."""
+def score(
+    model: nn.Module,
+    data: Batch,
+    *,
+    batch_size: int,
+    precision: Precision = Precision.float32,
+    between: Callable[[], None] = lambda: None,
+) -> Scores:
+    """The same, with what was right at each position. `between` is called before each batch."""
     sums, places = [], []
     # Not inference_mode: tables that a model builds and keeps here could not take part in training afterwards.
     with evaluation_mode(model), torch.no_grad(), arithmetic(precision, data.inputs_BT.device):
         for start in range(0, len(data.inputs_BT), batch_size):
+            between()
             targets_BT = data.targets_BT[start : start + batch_size]
             columns = _columns(model(data.inputs_BT[start : start + batch_size]), targets_BT)
             sums.append(torch.stack([column_BT.sum(dim=1, dtype=torch.float64) for column_BT in columns]))

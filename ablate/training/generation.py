@@ -13,7 +13,7 @@ Each prompt has a random stream of its own (`seeds`), so a sampled text does not
 Shape suffixes: B prompts, N tokens of the longest text, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -61,12 +61,14 @@ def generate(
     context: int | None = None,
     stop: int | None = None,
     cached: bool = True,
+    between: Callable[[], None] = lambda: None,
 ) -> list[list[int]]:
     """Continue each prompt by up to `tokens` token ids; greedy without `sampling`.
 
     A text ends early with the token `stop`, which is then its last. `context` is the most tokens the model reads at a
     time, None for no limit but its own. A model without a cache is read from the start of its context each time, as is
-    any with `cached=False`. Raises ValueError for no prompt, an empty one, and numbers below 1 or beyond the model's.
+    any with `cached=False`. `between` is called before each token; what it raises is passed on. Raises ValueError for
+    no prompt, an empty one, and numbers below 1 or beyond the model's.
     """
     limit = longest_context(model)
     _check(prompts, tokens, context, limit)
@@ -77,6 +79,7 @@ def generate(
     reader = _Reader(model, context or limit, cached=cached and isinstance(model, CachedModel))
     with evaluation_mode(model), torch.no_grad():
         while texts.growing():
+            between()
             texts.add(choose(reader.next_logits(texts.known()), texts.pick(uniform_BN)))
     return texts.continuations()
 

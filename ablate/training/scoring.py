@@ -12,6 +12,7 @@ sequence, is told and left out.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -19,7 +20,7 @@ from torch import nn
 
 from ablate.config.schema import EvaluationConfig, Precision
 from ablate.tasks.base import Batch, HeldOut, Scored, Task
-from ablate.training.evaluation import Scores, check_held_out, evaluate, evaluation_set, score
+from ablate.training.evaluation import Scores, check_held_out, evaluation_set, score
 from ablate.training.generation import generate, longest_context
 from ablate.training.seeds import numpy_generator
 
@@ -29,13 +30,18 @@ BUCKETS = 4
 
 @dataclass
 class Scorer:
-    """Scores one model; sets and problems are drawn once, from `evaluation.seed` alone, and live on `device`."""
+    """Scores one model; sets and problems are drawn once, from `evaluation.seed` alone, and live on `device`.
+
+    `between` is called before each part of the work, often enough for a run to stop within seconds; what it raises ends
+    the scoring.
+    """
 
     model: nn.Module
     task: Task
     config: EvaluationConfig
     precision: Precision
     device: torch.device
+    between: Callable[[], None] = lambda: None
     _own: Batch = field(init=False)
     _longer: dict[int, Batch] = field(init=False)
     _prompts: list[list[int]] = field(init=False)
@@ -43,9 +49,11 @@ class Scorer:
     def __post_init__(self) -> None:
         """Draw everything. Raises ValueError when the task has too few problems, or none of a length."""
         check(self.task, self.config)
-        self._own = evaluation_set(self.task, self.config, self.device)
+        self._own = evaluation_set(self.task, self.config, self.device, self.between)
         lengths = [length for length in self.config.lengths if length not in out_of_reach(self.model, self.config)]
-        self._longer = {n: evaluation_set(self.task.with_length(n), self.config, self.device) for n in lengths}
+        self._longer = {
+            n: evaluation_set(self.task.with_length(n), self.config, self.device, self.between) for n in lengths
+        }
         self._prompts = []
         if isinstance(self.task, Scored) and _most_problems(self.config):
             generator = numpy_generator(self.config.seed, "problems")
@@ -55,10 +63,7 @@ class Scorer:
         """All scores by name: on everything at the end of a run, on the first of everything along the way."""
         sequences = self.config.sequences if final else self.config.curve_sequences
         problems = self.config.problems if final else self.config.curve_problems
-        own = evaluate(
-            self.model, _first(self._own, sequences), batch_size=self.config.batch_size, precision=self.precision
-        )
-        found = own._asdict()
+        found = self._score(_first(self._own, sequences)).evaluation._asdict()
         for length, data in self._longer.items():
             found |= at_length(self._score(_first(data, sequences)), length)
         if self._prompts and problems:
@@ -66,13 +71,14 @@ class Scorer:
         return found
 
     def _score(self, data: Batch) -> Scores:
-        return score(self.model, data, batch_size=self.config.batch_size, precision=self.precision)
+        config = self.config
+        return score(self.model, data, batch_size=config.batch_size, precision=self.precision, between=self.between)
 
     def _exact_match(self, prompts: list[list[int]]) -> dict[str, float]:
         """The share of right answers and its standard error √(p (1 - p) / (n - 1)), nan for a single problem."""
         task, n = self.task, len(prompts)
         assert isinstance(task, Scored)
-        answers = generate(self.model, prompts, task.most_tokens, stop=task.stop)
+        answers = generate(self.model, prompts, task.most_tokens, stop=task.stop, between=self.between)
         share = sum(task.is_right(*pair) for pair in zip(prompts, answers, strict=True)) / n
         return {
             "exact_match": share,

@@ -7,6 +7,7 @@ neither evaluating nor logging more often changes what is trained.
 Shape suffixes: B sequences, T positions, V vocabulary.
 """
 
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -28,6 +29,8 @@ from ablate.training.window import Window
 
 INDEX = ("step", "tokens", "seconds", "split")
 """What every record of the log says before its values."""
+
+log = logging.getLogger(__name__)
 
 DRAWN_AHEAD = 16
 """Steps whose batches are drawn at once."""
@@ -75,15 +78,16 @@ def train(
 ) -> Outcome:
     """Train to the end, or to where the run diverges or is told to stop; continue from the folder's checkpoint.
 
-    `source` is the fingerprint of the code. `should_stop` is asked before each step, `on_log` is given each record
-    after it was written, `should_prune` is given the step and the scores of each evaluation before the last; what they
-    raise ends training and is passed on. torch's generators are left as they were.
+    `source` is the fingerprint of the code. `should_stop` is asked before each step and during evaluation; an
+    evaluation that was broken off is made again when the run continues. `on_log` is given each record after it was
+    written, `should_prune` the step and the scores of each evaluation before the last; what they raise ends training
+    and is passed on. torch's generators are left as they were.
     """
     with torch.random.fork_rng(devices=range(torch.cuda.device_count() if device.type == "cuda" else 0)):
-        run = _Run(parts, config, folder, device=device, source=source, on_log=on_log)
+        run = _Run(parts, config, folder, device=device, source=source, should_stop=should_stop, on_log=on_log)
         run.resume()
         try:
-            return run.loop(should_stop, should_prune)
+            return run.until_stopped(should_prune)
         except _DivergedError as error:
             return run.outcome(Status.diverged, step=error.step, message=error.message)
 
@@ -93,6 +97,10 @@ class _DivergedError(Exception):
         super().__init__(message)
         self.step = step
         self.message = message
+
+
+class _Stopped(Exception):
+    """Raised wherever the run looks whether it should stop."""
 
 
 class _Run:
@@ -106,10 +114,11 @@ class _Run:
         *,
         device: torch.device,
         source: str,
+        should_stop: Callable[[], bool],
         on_log: Callable[[Mapping[str, Any]], None],
     ) -> None:
         self.parts, self.config, self.folder = parts, config, folder
-        self.device, self.source, self.on_log = device, source, on_log
+        self.device, self.source, self.should_stop, self.on_log = device, source, should_stop, on_log
         self.parameters = [parameter for parameter in parts.model.parameters() if parameter.requires_grad]
         self.seed_data = config.seed if config.seeds.data is None else config.seeds.data
         self.seed_dropout = config.seed if config.seeds.dropout is None else config.seeds.dropout
@@ -119,28 +128,56 @@ class _Run:
         self.window = Window()
         self.ahead: deque[tuple[Batch, int]] = deque()
         self.evaluation_seconds = self.data_seconds = 0.0
-        self.scorer = Scorer(parts.model, parts.task, config.evaluation, config.training.precision, device)
         self.started = perf_counter()
 
-    def loop(
-        self, should_stop: Callable[[], bool], should_prune: Callable[[int, Mapping[str, float]], bool]
-    ) -> Outcome:
+    def until_stopped(self, should_prune: Callable[[int, Mapping[str, float]], bool]) -> Outcome:
+        try:
+            return self.loop(should_prune)
+        except _Stopped:
+            if self.step != self.resumed_from:
+                self.save()
+            return self.outcome(Status.interrupted)
+
+    def loop(self, should_prune: Callable[[int, Mapping[str, float]], bool]) -> Outcome:
         training, last = self.config.training, self.config.training.steps
         self.parts.model.train()
+        self.scorer = self.draw_evaluation_sets()
+        if self.misses_evaluation() and should_prune(self.step, self.log_evaluation(final=False)):
+            return self.pruned()
         while self.step < last:
-            if should_stop():
-                self.save()
-                return self.outcome(Status.interrupted)
+            self.look_for_stop()
             self.train_step()
             if _due(training.log_every, self.step) or self.step == last:
                 self.log_training()
             if _due(training.eval_every, self.step) and self.step < last:
                 scores = self.log_evaluation(final=False)
                 if should_prune(self.step, scores):
-                    return self.outcome(Status.pruned, message=f"pruned at step {self.step} of {last}")
+                    return self.pruned()
             if _due(self.config.runtime.checkpoint_every, self.step) or self.step == last:
                 self.save()
         return self.outcome(Status.finished, metrics=self.final_metrics())
+
+    def draw_evaluation_sets(self) -> Scorer:
+        config = self.config
+        return Scorer(
+            self.parts.model,
+            self.parts.task,
+            config.evaluation,
+            config.training.precision,
+            self.device,
+            between=self.look_for_stop,
+        )
+
+    def look_for_stop(self) -> None:
+        if self.should_stop():
+            raise _Stopped
+
+    def misses_evaluation(self) -> bool:
+        """Whether this step's evaluation, other than the last, was broken off when the run was stopped."""
+        due = self.step > 0 and _due(self.config.training.eval_every, self.step)
+        if not due or self.step == self.config.training.steps:
+            return False
+        return all((record["split"], record["step"]) != ("eval", self.step) for record in self.folder.read_metrics())
 
     def train_step(self) -> None:
         self.step += 1
@@ -233,6 +270,9 @@ class _Run:
         """Continue from the checkpoint if there is one; drop what was logged after it."""
         self.folder.remove_temporaries()
         found = checkpoint.load(self.folder, source=self.source)
+        if found is not None and not self.is_logged(found.step):
+            log.warning("%s: damaged, records are missing; the run starts afresh", self.folder.metrics)
+            found = None
         self.folder.keep_metrics_until(found.step if found else -1)
         if found is None:
             return
@@ -243,6 +283,19 @@ class _Run:
         self.step = self.resumed_from = found.step
         self.evaluation_seconds, self.data_seconds = found.evaluation_seconds, found.data_seconds
         self.started -= found.seconds
+
+    def pruned(self) -> Outcome:
+        return self.outcome(Status.pruned, message=f"pruned at step {self.step} of {self.config.training.steps}")
+
+    def is_logged(self, step: int) -> bool:
+        """Whether the log has all of a run that is saved at `step`: a curve with a gap would give wrong numbers.
+
+        The evaluation at `step` itself may have been broken off.
+        """
+        training = self.config.training
+        spans = {"train": (training.log_every, step + 1), "eval": (training.eval_every, step)}
+        due = {(split, n) for split, (every, end) in spans.items() if every > 0 for n in range(every, end, every)}
+        return due <= {(record.get("split"), record.get("step")) for record in self.folder.read_metrics()}
 
     def seconds(self) -> float:
         return perf_counter() - self.started

@@ -1,6 +1,7 @@
 """What is on disk before, during and after a save that works or does not."""
 
 import errno
+import os
 import resource
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,6 +82,38 @@ def test_a_file_that_holds_objects_is_not_loaded(folder, caplog):
     torch.save({"format": 1, "source": "s", "model": Path("x")}, folder.checkpoint)
     assert load(folder, source="s") is None
     assert "damaged and passed over" in caplog.text
+
+
+def test_wrong_bytes_among_the_weights_are_noticed(folder, caplog):
+    """torch reads such a file without a word."""
+    for step in (1, 2):
+        save(folder, Checkpoint(step=step, model={"weight": torch.full((5000,), 1.5)}), source="s")
+    content = folder.checkpoint.read_bytes()
+    place = content.index(torch.full((5000,), 1.5).numpy().tobytes())
+    folder.checkpoint.write_bytes(content[: place + 400] + b"\x7f" * 8 + content[place + 408 :])
+    assert not torch.equal(torch.load(folder.checkpoint)["model"]["weight"], torch.full((5000,), 1.5))
+    assert load(folder, source="s").step == 1
+    assert "the checksum of" in caplog.text
+    with pytest.raises(ValueError, match=r"damaged .*checksum"):
+        checkpoint.final_model(folder, source="s")
+
+
+def test_a_crafted_pickle_is_not_carried_out(folder, tmp_path, caplog):
+    """A real one, in torch's own format: unpickled without care it runs a command."""
+    made = tmp_path / "made"
+
+    class Command:
+        def __reduce__(self):
+            return (os.system, (f"touch {made}",))
+
+    torch.save({"format": 1, "source": "s", "model": Command()}, folder.checkpoint)
+    assert load(folder, source="s") is None
+    assert "damaged and passed over" in caplog.text
+    with pytest.raises(ValueError, match="damaged"):
+        checkpoint.final_model(folder, source="s")
+    assert not made.exists()
+    torch.load(folder.checkpoint, weights_only=False)
+    assert made.exists()
 
 
 @pytest.mark.parametrize("change", [{"source": "other"}, {"format": 0}])

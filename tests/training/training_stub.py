@@ -83,17 +83,18 @@ def config_of(  # noqa: PLR0917
 
 
 def run(path: Path, config=None, *, parts=None, source="s", stop_after=None, on_log=lambda record: None):
-    """Train in `path`; `stop_after` is how many steps are done before the run is told to stop."""
+    """Train in `path`; `stop_after` is how many steps are done before the run is told to stop, evaluating or not."""
     path.mkdir(parents=True, exist_ok=True)
     config = config or config_of()
-    asked = iter(range(10**9))
+    parts, steps = parts or parts_of(config.seed), []
+    parts.optimizer.register_step_post_hook(lambda *_: steps.append(1))
     return train(
-        parts or parts_of(config.seed),
+        parts,
         config,
         RunFolder(path),
         device=CPU,
         source=source,
-        should_stop=lambda: stop_after is not None and next(asked) >= stop_after,
+        should_stop=lambda: stop_after is not None and len(steps) >= stop_after,
         on_log=on_log,
     )
 

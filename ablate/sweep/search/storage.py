@@ -16,6 +16,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from ablate.config.errors import ConfigError
 from ablate.records import StudyFolder
+from ablate.sweep.search.journal import mend
 
 SQLITE = "sqlite:///"
 LOCK_SECONDS = 60.0
@@ -86,6 +87,7 @@ def _opened(place: str) -> BaseStorage:
     try:
         if "://" not in place:
             Path(place).parent.mkdir(parents=True, exist_ok=True)
+            mend(Path(place))
             return JournalStorage(JournalFileBackend(place))
         if place.startswith(SQLITE):
             arguments = {"timeout": LOCK_SECONDS, "factory": SharedFile}
