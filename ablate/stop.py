@@ -9,7 +9,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
+"""What a cluster sends some time before it ends a job: Slurm's --signal=USR1, submitit's USR2."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *WARNINGS)
 LOOK_EVERY = 0.5
 """Seconds between looks for the stop file; a look costs a file system call, a step of training may be shorter."""
 
@@ -20,8 +23,10 @@ class StopRequest:
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
         self.reason: str | None = None
+        self._at_once = False
         self._next_look = 0.0
         self._before: dict[int, Any] = {}
+        self._passed_on_later: list[tuple[int, FrameType | None]] = []
 
     def __call__(self) -> bool:
         """Whether to stop now; cheap enough to ask at every step."""
@@ -32,17 +37,31 @@ class StopRequest:
         return self.reason is not None
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Remember a signal; the second one stops at once."""
-        if self.reason is not None:
+        """Remember a signal; a Ctrl-C after it stops at once. A cluster may send several, so others do not."""
+        if self.reason is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.reason = f"signal {signal.Signals(number).name}"
+        first, self.reason = self.reason is None, f"signal {signal.Signals(number).name}"
         outer = self._before.get(number)
-        if callable(outer) and outer is not signal.default_int_handler:
-            outer(number, frame)  # a sweep in this same process stops too
+        if first and callable(outer) and outer is not signal.default_int_handler:
+            if number in WARNINGS:  # submitit's handler queues the job anew and ends the process: not before the save
+                self._passed_on_later.append((number, frame))
+            else:
+                outer(number, frame)  # a sweep in this same process stops too
+        if first and self._at_once:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """While the block runs, in which there is nothing to save, a signal ends it by KeyboardInterrupt."""
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM while the block runs (only a main thread can; an ignored signal stays ignored)."""
+        """Take SIGNALS while the block runs (only a main thread can; an ignored signal stays ignored)."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -55,3 +74,5 @@ class StopRequest:
         finally:
             for number in taken:
                 signal.signal(number, self._before[number] or signal.SIG_DFL)
+            for number, frame in self._passed_on_later:
+                self._before[number](number, frame)

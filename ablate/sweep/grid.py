@@ -17,6 +17,7 @@ from types import FrameType
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
+from hydra_plugins.ablate_launchers import ClusterLauncher
 from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
@@ -63,6 +64,8 @@ class Sweep:
         self.blocks = Blocks(plan) if plan.sweep.until is not None else None
         self.watcher = Watcher()
         self.stop_file = plan.study.stop_file(plan.sweep.id)
+        if isinstance(launcher, ClusterLauncher):
+            launcher.stop_file = self.stop_file
         self.tried: set[RunFolder] = set()
         self.attempts: Counter[RunFolder] = Counter()
         self.errors: dict[RunFolder, str] = {}
@@ -232,7 +235,10 @@ class Sweep:
                     continue
                 self._close(run, record)
             self.attempts[run.folder] += broken is None
-            if begun or run.folder in self.errors or self.attempts[run.folder] >= MOST_ATTEMPTS:
+            ended = (
+                begun and state.status != "running"
+            )  # where it runs, somebody is at it, or died a moment ago elsewhere
+            if ended or run.folder in self.errors or self.attempts[run.folder] >= MOST_ATTEMPTS:
                 self.tried.add(run.folder)
         if broken is not None and not suspects and not any(run.folder in self.tried for run in batch):
             raise ConfigError(f"no run began, the launcher failed: {type(broken).__name__}: {broken}") from broken
