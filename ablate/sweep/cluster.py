@@ -29,8 +29,9 @@ LOG = logging.getLogger("ablate")
 LARGEST_ARRAY = 1000
 """Jobs in one array; Slurm's MaxArraySize is 1001 unless the site says otherwise."""
 
-GENERAL = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
-GENERAL += ("stderr_to_stdout",)
+GENERAL = frozenset(
+    ["timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name", "stderr_to_stdout"]
+)
 """Options that submitit knows for every cluster; the others carry the cluster's name in front."""
 
 

@@ -17,7 +17,6 @@ from types import FrameType
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
-from hydra_plugins.ablate_launchers import ClusterLauncher
 from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
@@ -29,6 +28,7 @@ from ablate.sweep.plan import Plan, make_plan
 from ablate.sweep.progress import Display
 from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
 from ablate.sweep.until import Blocks
+from hydra_plugins.ablate_launchers import ClusterLauncher
 
 FAILED, INTERRUPTED = 1, 130
 ENDED = ("finished", "diverged", "failed")

@@ -4,12 +4,11 @@ Nothing of a scheduler here: `cluster` knows submitit and Slurm, `on_ray` Ray.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
-from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 
@@ -21,15 +20,7 @@ class Carrier:
     context: HydraContext
     task: TaskFunction
     config: DictConfig
-    singletons: Mapping[type, Singleton]
-
-    @classmethod
-    def of(cls, launcher: Launcher) -> "Carrier":
-        """Return the carrier of what a launcher was set up with."""
-        assert launcher.hydra_context is not None
-        assert launcher.task_function is not None
-        assert launcher.config is not None
-        return cls(launcher.hydra_context, launcher.task_function, launcher.config, Singleton.get_state())
+    singletons: Mapping[type, Singleton] = field(default_factory=Singleton.get_state)
 
     def __call__(self, overrides: Sequence[str], number: int) -> JobReturn:
         """Run one job; an exception of the job is in what is returned."""

@@ -2,9 +2,9 @@
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from hydra.core.utils import JobReturn
@@ -15,6 +15,13 @@ from ablate.sweep.handover import Carrier, never_begun, without_result
 LOCAL = "local"
 PATIENCE = 5.0
 """Seconds in which the head of a cluster must accept a connection; Ray itself would try for minutes."""
+
+
+class Needs(NamedTuple):
+    """What Ray keeps free for a run."""
+
+    cpus: float
+    gpus: float
 
 
 def check_address(address: str) -> None:
@@ -44,26 +51,20 @@ def connect(address: str, workers: int) -> None:
 
 
 def carry_out(
-    carrier: Carrier,
-    jobs: Sequence[Sequence[str]],
-    first: int,
-    needs: Mapping[str, float],
-    stop_file: Path | None,
-    poll_s: float,
+    carrier: Carrier, jobs: Sequence[tuple[int, Sequence[str]]], needs: Needs, stop_file: Path | None
 ) -> list[JobReturn]:
-    """Run jobs numbered from `first`, each with what it needs (num_cpus, num_gpus); return what each returned.
+    """Run jobs, each a number and its overrides; return what each returned, in their order.
 
-    A worker that dies takes its own job only. When the stop file appears, jobs that run see it and end, and those
-    that Ray has not begun are cancelled.
+    A worker that dies takes its own job only. When the stop file appears, jobs that run see it and end, and each of
+    the others ends as soon as it begins.
     """
-    task = ray.remote(**needs, max_retries=0)(_run)  # whether a run is tried again is for the sweep to say
+    task: Any = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=0)(_run)  # the sweep tries again
     kept = ray.put(carrier)
-    references = [task.remote(kept, list(job), first + place) for place, job in enumerate(jobs)]
-    left, stopped = references, False
-    while left:
-        _, left = ray.wait(left, num_returns=len(left), timeout=poll_s)
-        if left and not stopped and stop_file is not None and stop_file.exists():
-            stopped = True
+    references = [task.remote(kept, list(job), number) for number, job in jobs]
+    left = references
+    while left:  # in steps, so that a signal is seen
+        _, left = ray.wait(left, num_returns=len(left), timeout=1.0)
+    stopped = stop_file is not None and stop_file.exists()
     return [_returned(reference, stopped) for reference in references]
 
 

@@ -51,7 +51,9 @@ class SubmititLauncher(ClusterLauncher):
         from ablate.sweep import cluster  # noqa: PLC0415
         from ablate.sweep.handover import Carrier  # noqa: PLC0415
 
-        where = getattr(cluster, self.cluster)(Carrier.of(self), self.folder, self.options)
+        where = getattr(cluster, self.cluster)(
+            Carrier(self.hydra_context, self.task_function, self.config), self.folder, self.options
+        )
         return cluster.carry_out(where, job_overrides, initial_job_idx, self.stop_file, self.poll_s)
 
 
@@ -75,7 +77,6 @@ class RayLauncher(ClusterLauncher):
     n_jobs: int
     cpus_per_run: float
     gpus_per_run: float
-    poll_s: float
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra supplies, look for Ray, and refuse an address where nothing answers."""
@@ -88,12 +89,12 @@ class RayLauncher(ClusterLauncher):
         from ablate.sweep import on_ray  # noqa: PLC0415
         from ablate.sweep.handover import Carrier  # noqa: PLC0415
 
-        needs = {"num_cpus": self.cpus_per_run, "num_gpus": self.gpus_per_run}
+        carrier = Carrier(self.hydra_context, self.task_function, self.config)
+        needs = on_ray.Needs(self.cpus_per_run, self.gpus_per_run)
+        jobs = list(enumerate(job_overrides, start=initial_job_idx))
         on_ray.connect(self.address, self.n_jobs)
         try:
-            return on_ray.carry_out(
-                Carrier.of(self), job_overrides, initial_job_idx, needs, self.stop_file, self.poll_s
-            )
+            return on_ray.carry_out(carrier, jobs, needs, self.stop_file)
         finally:
             on_ray.disconnect()
 
