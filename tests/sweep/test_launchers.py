@@ -108,6 +108,10 @@ def test_g9_ctrl_c_leaves_no_process_and_begins_nothing_that_waits(spawn, tiny):
     assert folders("stopped")[0].checkpoint.exists()
 
 
+def at_work(study: str) -> list:
+    return [folder for folder in folders(study) if step_of(folder) > 6 and locks.is_held(folder.lock)]
+
+
 @needs_ray
 @pytest.mark.slow
 def test_a_ray_worker_that_is_killed_takes_its_own_run_only(spawn, tiny):
