@@ -72,7 +72,7 @@ class StopRequest:
         try:
             yield
         finally:
-            for number in taken:
-                signal.signal(number, self._before[number] or signal.SIG_DFL)
-            for warning, frame in self._passed_on_later:
-                self._before[warning](warning, frame)
+            for one in taken:
+                signal.signal(one, self._before[one] or signal.SIG_DFL)
+            for later, frame in self._passed_on_later:
+                self._before[later](later, frame)

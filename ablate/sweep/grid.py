@@ -29,6 +29,7 @@ from ablate.sweep.plan import Plan, make_plan
 from ablate.sweep.progress import Display
 from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
 from ablate.sweep.until import Blocks
+from hydra_plugins.ablate_launchers import ClusterLauncher
 
 FAILED, INTERRUPTED = 1, 130
 ENDED = ("finished", "diverged", "failed")
@@ -64,6 +65,8 @@ class Sweep:
         self.blocks = Blocks(plan) if plan.sweep.until is not None else None
         self.watcher = Watcher()
         self.stop_file = plan.study.stop_file(plan.sweep.id)
+        if isinstance(launcher, ClusterLauncher):
+            launcher.stop_file = self.stop_file
         self.tried: set[RunFolder] = set()
         self.attempts: Counter[RunFolder] = Counter()
         self.errors: dict[RunFolder, str] = {}
@@ -247,7 +250,10 @@ class Sweep:
                 except OSError as error:
                     self.errors.setdefault(run.folder, str(error))
             self.attempts[run.folder] += broken is None
-            if begun or run.folder in self.errors or self.attempts[run.folder] >= MOST_ATTEMPTS:
+            ended = (
+                begun and state.status != "running"
+            )  # where it runs, somebody is at it, or died a moment ago elsewhere
+            if ended or run.folder in self.errors or self.attempts[run.folder] >= MOST_ATTEMPTS:
                 self.tried.add(run.folder)
         if isinstance(broken, OSError):  # a run's folder could not be made: the others go on, each alone
             suspects = self._without_folder(batch, broken) or suspects

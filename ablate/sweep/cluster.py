@@ -1,0 +1,207 @@
+"""Runs handed to submitit, as jobs of Slurm or as processes of this machine: submitted, watched, taken back.
+
+submitit's own waiting asks Slurm's accounting, which many clusters do not keep, and gives all up when one job failed.
+Here the queue says which jobs are over, one that ended without a result is that job's affair only, and what a run came
+to is read from its folder by the sweep. Signals, time limits and queueing anew are submitit's (`checkpoint`): a run
+that is warned saves, then its job is queued anew and goes on in the same folder.
+"""
+
+import contextlib
+import logging
+import pickle
+import signal
+import subprocess
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.utils import JobReturn
+from submitit import AutoExecutor, Job
+
+from ablate.sweep.handover import Carrier, never_begun, without_result
+
+LOG = logging.getLogger("ablate")
+
+LARGEST_ARRAY = 1000
+"""Jobs in one array; Slurm's MaxArraySize is 1001 unless the site says otherwise."""
+
+GENERAL = frozenset(
+    ["timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name", "stderr_to_stdout"]
+)
+"""Options that submitit knows for every cluster; the others carry the cluster's name in front."""
+
+
+class Cluster(ABC):
+    """Where jobs go; `carrier` is what a job calls."""
+
+    name: str
+
+    def __init__(self, carrier: Carrier, folder: str, options: Mapping[str, Any]) -> None:
+        self.carrier = carrier
+        known = {key if key in GENERAL else f"{self.name}_{key}": value for key, value in options.items()}
+        first = {key: known.pop(key) for key in [f"{self.name}_max_num_timeout"] if key in known}
+        self.executor = AutoExecutor(folder=folder, cluster=self.name, **first)
+        self.executor.update_parameters(**{key: value for key, value in known.items() if value is not None})
+
+    @abstractmethod
+    def room(self, active: int) -> int:
+        """Return how many jobs to submit now, with `active` in the queue."""
+
+    @abstractmethod
+    def queue(self, jobs: Sequence[Job[JobReturn]]) -> Mapping[str, str] | None:
+        """Return the state of those of `jobs` that are not over, by job id; None when the scheduler does not answer."""
+
+    @abstractmethod
+    def take_back(self, jobs: Sequence[Job[JobReturn]]) -> None:
+        """Remove jobs that wait in the queue."""
+
+    @abstractmethod
+    def end(self, jobs: Sequence[Job[JobReturn]]) -> None:
+        """Tell all jobs to end, running ones too; they save first."""
+
+    def submit(self, jobs: Sequence[tuple[int, Sequence[str]]]) -> list[Job[JobReturn]]:
+        """Submit jobs, each a number and its overrides."""
+        overrides, numbers = [list(job) for _, job in jobs], [number for number, _ in jobs]
+        return list(self.executor.map_array(self.carrier, overrides, numbers))
+
+
+class Slurm(Cluster):
+    """Arrays of sbatch; states from squeue, which needs no accounting."""
+
+    name = "slurm"
+
+    def room(self, active: int) -> int:
+        """Return the size of an array: Slurm does the queueing."""
+        return LARGEST_ARRAY
+
+    def queue(self, jobs: Sequence[Job[JobReturn]]) -> Mapping[str, str] | None:
+        """Ask squeue for this user's jobs."""
+        command = ["squeue", "--noheader", "--array", "--me", "--format=%i|%T"]
+        try:
+            told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            LOG.warning("squeue does not answer: %s", error)
+            return None
+        found = dict(line.strip().split("|", 1) for line in told.splitlines() if "|" in line)
+        return {job.job_id: found[job.job_id] for job in jobs if job.job_id in found}
+
+    def take_back(self, jobs: Sequence[Job[JobReturn]]) -> None:
+        """Cancel those that are pending at the moment of cancelling."""
+        self._scancel(jobs, "--state=PENDING")
+
+    def end(self, jobs: Sequence[Job[JobReturn]]) -> None:
+        """Cancel all: Slurm sends SIGTERM, and SIGKILL after its KillWait."""
+        self._scancel(jobs)
+
+    @staticmethod
+    def _scancel(jobs: Sequence[Job[JobReturn]], *options: str) -> None:
+        for start in range(0, len(jobs), LARGEST_ARRAY):
+            some = [job.job_id for job in jobs[start : start + LARGEST_ARRAY]]
+            subprocess.run(["scancel", *options, *some], check=False, capture_output=True, timeout=60)
+
+
+class Local(Cluster):
+    """Processes of this machine, `n_jobs` at a time."""
+
+    name = "local"
+
+    def __init__(self, carrier: Carrier, folder: str, options: Mapping[str, Any]) -> None:
+        super().__init__(carrier, folder, {key: value for key, value in options.items() if key != "n_jobs"})
+        self.n_jobs = max(1, int(options["n_jobs"]))
+
+    def room(self, active: int) -> int:
+        """Return how many processes fewer than n_jobs run."""
+        return self.n_jobs - active
+
+    def queue(self, jobs: Sequence[Job[JobReturn]]) -> Mapping[str, str] | None:
+        """Ask the processes."""
+        return {job.job_id: "RUNNING" for job in jobs if job.state == "RUNNING"}
+
+    def take_back(self, jobs: Sequence[Job[JobReturn]]) -> None:
+        """Do nothing: what was submitted runs already."""
+
+    def end(self, jobs: Sequence[Job[JobReturn]]) -> None:
+        """Send SIGTERM, which submitit's controller hands on to the run."""
+        for job in jobs:
+            if job._process is not None:  # type: ignore[attr-defined]  # submitit's cancel() would be Ctrl-C
+                job._process.send_signal(signal.SIGTERM)  # type: ignore[attr-defined]
+
+    def submit(self, jobs: Sequence[tuple[int, Sequence[str]]]) -> list[Job[JobReturn]]:
+        """Start processes; a Ctrl-C on the terminal reaches the sweep only, which stops them by its stop file."""
+        with _ignoring_ctrl_c():
+            return super().submit(jobs)
+
+
+@contextlib.contextmanager
+def _ignoring_ctrl_c() -> Iterator[None]:
+    """Have processes that are started in the block ignore Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def carry_out(
+    cluster: Cluster, jobs: Sequence[Sequence[str]], first: int, stop_file: Path | None, poll_s: float
+) -> list[JobReturn]:
+    """Submit jobs numbered from `first`, wait until all are over, and return what each returned, in their order.
+
+    When the stop file appears, jobs that wait are taken back and those that run are waited for: they see the file
+    too, save and end. An exception (a second Ctrl-C) ends them all.
+    """
+    waiting = deque(enumerate(jobs, start=first))
+    submitted: dict[int, Job[JobReturn]] = {}
+    active: dict[int, Job[JobReturn]] = {}
+    try:
+        while waiting or active:
+            stopping = stop_file is not None and stop_file.exists()
+            if stopping:
+                waiting.clear()
+            _submit_some(cluster, waiting, submitted, active)
+            time.sleep(poll_s)
+            queue = cluster.queue(list(active.values()))
+            if queue is not None:
+                active = {number: job for number, job in active.items() if job.job_id in queue}
+                if stopping:
+                    cluster.take_back([job for job in active.values() if queue[job.job_id] != "RUNNING"])
+    except BaseException:
+        cluster.end(list(active.values()))
+        raise
+    stopped = stop_file is not None and stop_file.exists()
+    return [_returned(submitted.get(number), stopped) for number in range(first, first + len(jobs))]
+
+
+def _submit_some(
+    cluster: Cluster,
+    waiting: deque[tuple[int, Sequence[str]]],
+    submitted: dict[int, Job[JobReturn]],
+    active: dict[int, Job[JobReturn]],
+) -> None:
+    """Submit as many as there is room for."""
+    while some := [waiting.popleft() for _ in range(min(len(waiting), max(0, cluster.room(len(active)))))]:
+        new = dict(zip((number for number, _ in some), cluster.submit(some), strict=True))
+        submitted.update(new)
+        active.update(new)
+
+
+def _returned(job: Job[JobReturn] | None, stopped: bool) -> JobReturn:
+    """Return what a job that is over returned; how its run ended stands in the run's folder."""
+    if job is None:
+        return never_begun()
+    try:
+        outcome, result = pickle.loads(job.paths.result_pickle.read_bytes())
+    except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+        told = f"job {job.job_id} ended without a result: killed, cancelled or lost; its output: {job.paths.stderr}"
+        return never_begun() if stopped else without_result(told)
+    if outcome == "success" and isinstance(result, JobReturn):
+        return result
+    last = str(result).strip().splitlines()[-1:] or ["?"]
+    return without_result(f"job {job.job_id}: {last[0]}; its output: {job.paths.stderr}")

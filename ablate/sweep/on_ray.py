@@ -1,0 +1,87 @@
+"""Runs handed to Ray: to an instance of this machine, or to a cluster that is there already."""
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ray
+from hydra.core.utils import JobReturn
+
+from ablate.config.errors import ConfigError
+from ablate.sweep.handover import Carrier, never_begun, without_result
+
+LOCAL = "local"
+PATIENCE = 5.0
+"""Seconds in which the head of a cluster must accept a connection; Ray itself would try for minutes."""
+
+
+class Needs(NamedTuple):
+    """What Ray keeps free for a run."""
+
+    cpus: float
+    gpus: float
+
+
+def check_address(address: str) -> None:
+    """Raise ConfigError unless `address` is `local`, `auto`, or something that answers there."""
+    if address in (LOCAL, "auto"):
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f"hydra.launcher.address={address}: local, auto, HOST:PORT or ray://HOST:PORT is meant")
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"hydra.launcher.address={address}: nothing answers there ({error}); is the Ray cluster up? "
+            "(ray start --head; address=local starts one here)"
+        ) from error
+
+
+def connect(address: str, workers: int) -> None:
+    """Start a local instance that listens on loopback only, or join a cluster."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would otherwise report its use over the network
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+    if address == LOCAL:
+        quiet |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    ray.init(address=address, **quiet)
+
+
+def carry_out(
+    carrier: Carrier, jobs: Sequence[tuple[int, Sequence[str]]], needs: Needs, stop_file: Path | None
+) -> list[JobReturn]:
+    """Run jobs, each a number and its overrides; return what each returned, in their order.
+
+    A worker that dies takes its own job only. When the stop file appears, jobs that run see it and end, and each of
+    the others ends as soon as it begins.
+    """
+    task: Any = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=0)(_run)  # the sweep tries again
+    kept = ray.put(carrier)
+    references = [task.remote(kept, list(job), number) for number, job in jobs]
+    left = references
+    while left:  # in steps, so that a signal is seen
+        _, left = ray.wait(left, num_returns=len(left), timeout=1.0)
+    stopped = stop_file is not None and stop_file.exists()
+    return [_returned(reference, stopped) for reference in references]
+
+
+def _run(carrier: Carrier, job: list[str], number: int) -> JobReturn:
+    return carrier(job, number)
+
+
+def _returned(reference: Any, stopped: bool) -> JobReturn:
+    try:
+        result = ray.get(reference)
+    except ray.exceptions.RayError as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        return never_begun() if stopped else without_result(first)
+    assert isinstance(result, JobReturn)
+    return result
+
+
+def disconnect() -> None:
+    """Leave the cluster, or end the local instance and its processes."""
+    ray.shutdown()

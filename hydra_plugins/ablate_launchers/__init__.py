@@ -1,0 +1,123 @@
+"""The thin adapters through which Hydra 1.3 finds ablate's launchers; it accepts plugins from this namespace only.
+
+They check at once, before a plan is written, that what they need is there. Hydra imports this module at every start, so
+submitit and Ray are imported when asked for.
+"""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_store import ConfigStore
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+
+class ClusterLauncher(Launcher):
+    """Keeps what Hydra supplies; `stop_file` is set by the sweep, and once it is there nothing new is begun."""
+
+    stop_file: Any = None
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Keep what Hydra supplies."""
+        self.hydra_context, self.task_function, self.config = hydra_context, task_function, config
+
+
+class SubmititLauncher(ClusterLauncher):
+    """Hands jobs to `ablate.sweep.cluster`; options are those of conf/hydra/launcher/submitit_*.yaml."""
+
+    cluster: str
+
+    def __init__(self, *, submitit_folder: str, poll_s: float, **options: Any) -> None:
+        self.folder, self.poll_s = submitit_folder, poll_s
+        self.options = {
+            key: OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+            for key, value in options.items()
+        }
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Keep what Hydra supplies, and look for submitit."""
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        needed("submitit", "slurm")
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Submit, wait, and return what each job returned."""
+        from ablate.sweep import cluster  # noqa: PLC0415
+        from ablate.sweep.handover import Carrier  # noqa: PLC0415
+
+        where = getattr(cluster, self.cluster)(
+            Carrier(self.hydra_context, self.task_function, self.config), self.folder, self.options
+        )
+        return cluster.carry_out(where, job_overrides, initial_job_idx, self.stop_file, self.poll_s)
+
+
+class SubmititLocalLauncher(SubmititLauncher):
+    """Processes of this machine, as submitit starts them."""
+
+    cluster = "Local"
+
+
+class SubmititSlurmLauncher(SubmititLauncher):
+    """Jobs of Slurm."""
+
+    cluster = "Slurm"
+
+
+@dataclass
+class RayLauncher(ClusterLauncher):
+    """Hands jobs to `ablate.sweep.on_ray`; its fields are the keys of conf/hydra/launcher/ray.yaml."""
+
+    address: str
+    n_jobs: int
+    cpus_per_run: float
+    gpus_per_run: float
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Keep what Hydra supplies, look for Ray, and refuse an address where nothing answers."""
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        needed("ray", "ray")
+        importlib.import_module("ablate.sweep.on_ray").check_address(self.address)
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Run the jobs and return what each returned."""
+        from ablate.sweep import on_ray  # noqa: PLC0415
+        from ablate.sweep.handover import Carrier  # noqa: PLC0415
+
+        carrier = Carrier(self.hydra_context, self.task_function, self.config)
+        needs = on_ray.Needs(self.cpus_per_run, self.gpus_per_run)
+        jobs = list(enumerate(job_overrides, start=initial_job_idx))
+        on_ray.connect(self.address, self.n_jobs)
+        try:
+            return on_ray.carry_out(carrier, jobs, needs, self.stop_file)
+        finally:
+            on_ray.disconnect()
+
+
+class OwnFiles(SearchPathPlugin):
+    """Has conf/hydra/launcher count where other launchers are installed as well.
+
+    hydra-submitit-launcher and hydra-ray-launcher keep options of their own under the same names, which Hydra would
+    take for a schema of our files. It calls this when all plugins are known and nothing is composed yet.
+    """
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Leave the path as it is, and drop the others' options."""
+        stored = ConfigStore.instance().repo.get("hydra", {}).get("launcher", {})
+        for name in ("submitit_local", "submitit_slurm", "ray"):
+            stored.pop(f"{name}.yaml", None)
+
+
+def needed(module: str, extra: str) -> ModuleType:
+    """Import what an extra of this package installs; raises ConfigError with the command when it is not there."""
+    from ablate.config.errors import ConfigError  # noqa: PLC0415
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(f"hydra/launcher: {error.name} is not installed: pip install 'ablate[{extra}]'") from error

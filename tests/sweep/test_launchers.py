@@ -1,0 +1,148 @@
+"""Every launcher gives the same records; what goes wrong in one job, worker or address is told and stays there."""
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from ablate import locks
+from ablate.config.errors import ConfigError
+from ablate.records import Status
+from hydra_plugins.ablate_launchers import needed
+from tests.sweep.clusters import CONF, LONG, folders, needs_ray, needs_slurm, needs_submitit, records, step_of, wait_for
+
+LAUNCHERS = [
+    "local",
+    pytest.param("submitit_local", marks=needs_submitit),
+    pytest.param("submitit_slurm", marks=[needs_slurm, pytest.mark.xdist_group("slurm")]),
+    pytest.param("ray", marks=needs_ray),
+]
+LOCALLY = ("-m", "hydra/launcher=submitit_local", "runtime.device=cpu")
+RAY = ("-m", "hydra/launcher=ray", "hydra.launcher.n_jobs=2", "runtime.device=cpu")
+
+
+def told(process, code: int) -> tuple[str, str]:
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == code, (out, err)
+    assert "Traceback" not in out + err
+    return out, err
+
+
+def table(out: str) -> str:
+    """The table and its caption, without what the runs cost."""
+    return out.partition("trained for")[2].partition("\n")[2].partition("Compute:")[0]
+
+
+def results(study: str) -> list[tuple]:
+    """What two launchers must agree on: the runs, their resolved configs and every metric."""
+    found = []
+    for folder, record in zip(folders(study), records(study), strict=True):
+        config = yaml.safe_load(folder.config.read_text())
+        config["runtime"].pop("sweep_id")
+        config.pop("study")
+        name = (record.cell, record.seed, record.label, record.status, record.steps_done, record.resumed)
+        found.append((name, config, record.metrics))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_the_same_eight_runs_have_the_same_records_and_table_by_every_launcher(sweep, spawn, tiny, launcher):
+    runs = ("attention=rope,none", "seed=range(4)", "runtime.device=cpu")
+    expected = sweep(*runs, "study=basic")
+    assert expected.code == 0
+    out, _ = told(spawn("-m", f"hydra/launcher={launcher}", *tiny, *runs, f"study={launcher}"), 0)
+    assert len(results("basic")) == 8
+    assert results(launcher) == results("basic")
+    assert table(out) == table(expected.out) != ""
+
+
+@needs_submitit
+@pytest.mark.slow
+def test_g3_what_became_of_each_job_is_told_apart_and_the_others_finish(spawn, tiny):
+    sized = [value for value in tiny if not value.startswith(("task.", "training."))]
+    limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.max_num_timeout=0", "hydra.launcher.n_jobs=3")
+    task = ("--config-dir", str(CONF), "task=faulty", "task.how=wait,fine,raise,exit,memory", "training.steps=600")
+    out, _ = told(spawn(*LOCALLY, *limit, *sized, *task, "training.eval_every=300", "seed=0", "study=six"), 1)
+    found = {record.factors["task.how"]: (record.status, (record.error or {}).get("type")) for record in records("six")}
+    assert found == {
+        "fine": (Status.finished, None),
+        "raise": (Status.failed, "RuntimeError"),
+        "exit": (Status.failed, "ProcessDied"),
+        "memory": (Status.failed, "RuntimeError"),
+        "wait": (Status.interrupted, None),
+    }
+    assert all(f"how={how} seed=0" in out for how in found)
+
+
+@needs_submitit
+def test_g7_warned_then_killed_then_run_again_it_is_one_run_with_its_steps_once(spawn, tiny):
+    command = (*LOCALLY, *tiny, *LONG, "training.steps=8000", "training.eval_every=4000", "seed=0", "study=again")
+    process = spawn(*command)
+    wait_for(lambda: folders("again") and step_of(folders("again")[0]) > 0)
+    (folder,) = folders("again")
+    os.kill(locks.read_owner(folder.lock).pid, signal.SIGUSR2)
+    wait_for(lambda: folder.read().resumed == 1 and folder.read().status is Status.running and step_of(folder) > 0)
+    os.kill(locks.read_owner(folder.lock).pid, signal.SIGKILL)
+    out, _ = told(process, 1)
+    assert "ProcessDied" in out
+    told(spawn(*command), 0)
+    (record,) = records("again")
+    assert (record.status, record.steps_done, record.resumed) == (Status.finished, 8000, 2)
+    steps = [(line["split"], line["step"]) for line in folder.read_metrics()]
+    assert len(steps) == len(set(steps)) == len(folder.metrics.read_text().splitlines())
+
+
+@needs_submitit
+def test_g9_ctrl_c_leaves_no_process_and_begins_nothing_that_waits(spawn, tiny):
+    process = spawn(*LOCALLY, "hydra.launcher.n_jobs=1", *tiny, *LONG, "seed=range(3)", "study=stopped")
+    wait_for(lambda: folders("stopped") and step_of(folders("stopped")[0]) > 0)
+    children = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)
+    told(process, 130)
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert [record.status for record in records("stopped")] == [Status.interrupted]
+    assert folders("stopped")[0].checkpoint.exists()
+
+
+def at_work(study: str) -> list:
+    return [folder for folder in folders(study) if step_of(folder) > 6 and locks.is_held(folder.lock)]
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_ray_worker_that_is_killed_takes_its_own_run_only(spawn, tiny):
+    process = spawn(*RAY, *tiny, "training.steps=6,200000", "training.eval_every=6", "seed=0,1", "study=killed")
+    for killed in range(2):  # both long runs, one after the other or both at once
+        wait_for(lambda: [folder for folder in folders("killed") if step_of(folder) > 6 and locks.is_held(folder.lock)])
+        at_it = next(f for f in folders("killed") if step_of(f) > 6 and locks.is_held(f.lock))
+        os.kill(locks.read_owner(at_it.lock).pid, signal.SIGKILL)
+        wait_for(lambda lock=at_it.lock: not locks.is_held(lock))
+        assert killed < 2
+    told(process, 1)
+    found = sorted(
+        (record.steps_planned, record.status, (record.error or {}).get("type")) for record in records("killed")
+    )
+    assert found == [(6, Status.finished, None)] * 2 + [(200000, Status.failed, "ProcessDied")] * 2
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [("127.0.0.1:1", "nothing answers there"), ("ray://127.0.0.1:1", "nothing answers there"), ("here", "HOST:PORT")],
+)
+def test_g4_a_wrong_ray_address_is_refused_before_anything_is_written(spawn, tiny, address, why):
+    out, err = told(spawn(*RAY, f"hydra.launcher.address={address}", *tiny, "seed=0"), 2)
+    assert out == ""
+    assert err.startswith(f"ablate: hydra.launcher.address={address}: ")
+    assert why in err
+    assert err.count("\n") == 1
+    assert not Path("multirun").exists()
+
+
+def test_an_extra_that_is_not_installed_is_named_with_the_command():
+    with pytest.raises(ConfigError, match=r"no_such_package is not installed: pip install 'ablate\[slurm\]'"):
+        needed("no_such_package", "slurm")

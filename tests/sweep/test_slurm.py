@@ -1,0 +1,142 @@
+"""Sweeps through a real Slurm of one node (`.ci/slurm`): cancelled, warned, requeued, a node put down and up.
+
+Skipped where no Slurm answers. One after the other, whatever else runs: they share the node.
+"""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ablate.records import Status
+from tests.sweep.clusters import LONG, folders, needs_slurm, records, step_of, wait_for
+
+pytestmark = [needs_slurm, pytest.mark.slow, pytest.mark.xdist_group("slurm")]
+SLURM = ("-m", "hydra/launcher=submitit_slurm", "hydra.launcher.poll_s=0.5", "runtime.device=cpu")
+
+
+def slurm(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def jobs_of(name: str) -> dict[str, str]:
+    """Jobs in the queue by their name, with their state."""
+    lines = slurm("squeue", "-h", "-r", f"--name={name}", "-o", "%i %T").splitlines()
+    return dict(line.split() for line in lines)
+
+
+@pytest.fixture
+def name(request, in_tmp):
+    """A job name of this test alone; what it left in the queue is cancelled."""
+    own = f"{request.node.name[5:40]}-{os.getpid()}"
+    yield own
+    subprocess.run(["scancel", f"--name={own}"], check=False, capture_output=True)
+    wait_for(lambda: not jobs_of(own))
+
+
+@pytest.fixture
+def slurm_sweep(spawn, tiny, name):
+    return lambda *arguments: spawn(*SLURM, f"hydra.launcher.name={name}", *tiny, *arguments)
+
+
+def ended(process, code: int) -> str:
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == code, (out, err)
+    assert "Traceback" not in out + err
+    return out
+
+
+def running(study: str):
+    """Return the one run of a study once it trains."""
+    wait_for(lambda: folders(study) and step_of(folders(study)[0]) > 0)
+    return folders(study)[0]
+
+
+def is_training(folder, resumed: int) -> bool:
+    """Whether the run is at work for the time `resumed`, beyond what it began with."""
+    record = folder.read()
+    return record is not None and record.status is Status.running and record.resumed == resumed
+
+
+def wait_for_turn(name: str, folder, turn: int, seen: int) -> str:
+    """Wait until the run is at work for the time `turn` and beyond step `seen`; return its job."""
+
+    wait_for(lambda: is_training(folder, turn) and step_of(folder) > seen)
+    (job,) = jobs_of(name)
+    return job
+
+
+def test_ctrl_c_takes_back_what_waits_and_what_runs_saves(slurm_sweep, name):
+    process = slurm_sweep(*LONG, "attention=rope,none", "seed=range(4)", "study=stopped")
+    running("stopped")
+    wait_for(lambda: list(jobs_of(name).values()).count("PENDING") == 6)
+    os.killpg(process.pid, signal.SIGINT)
+    out = ended(process, 130)
+    assert "the same command continues" in out
+    assert jobs_of(name) == {}
+    assert {record.status for record in records("stopped")} == {Status.interrupted}
+    assert len(records("stopped")) <= 2
+    assert all(folder.checkpoint.exists() for folder in folders("stopped") if step_of(folder) > 0)
+
+
+def test_a_job_cancelled_by_somebody_is_one_failure_and_the_others_finish(slurm_sweep, name):
+    process = slurm_sweep("training.steps=6,200000", "training.eval_every=6", "seed=0,1", "study=cancelled")
+    wait_for(lambda: any(record.steps_planned == 200000 for record in records("cancelled")))
+    wait_for(lambda: sum(record.status is Status.finished for record in records("cancelled")) >= 1)
+    slurm("scancel", f"--name={name}")
+    out = ended(process, 1)
+    by_status = [record.status for record in records("cancelled")]
+    assert Status.finished in by_status
+    assert "finished" in out
+    assert set(by_status) <= {Status.finished, Status.interrupted}
+
+
+def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep, name):
+    """Warned by SIGUSR2 as submitit has Slurm do, and requeued outright as an administrator would."""
+    process = slurm_sweep(*LONG, "training.steps=12000", "training.eval_every=6000", "seed=0", "study=preempted")
+    folder, seen = running("preempted"), 0
+    for turn in range(10):
+        job = wait_for_turn(name, folder, turn, seen)
+        seen = step_of(folder)
+        slurm("scontrol", "requeue", job) if turn % 2 else slurm("scancel", "--signal=USR2", job)
+    ended(process, 0)
+    (record,) = records("preempted")
+    assert (record.status, record.steps_done, record.resumed) == (Status.finished, 12000, 10)
+    lines = folder.metrics.read_text().splitlines()
+    steps = [(line["split"], line["step"]) for line in folder.read_metrics()]
+    assert len(steps) == len(set(steps)) == len(lines)
+    assert len(folder.superseded()) == 0
+
+
+def test_a_run_over_its_time_limit_is_requeued_until_it_is_done(slurm_sweep):
+    limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=50")
+    process = slurm_sweep(*limit, *LONG, "training.steps=10000", "training.eval_every=5000", "seed=0", "study=limited")
+    ended(process, 0)
+    (record,) = records("limited")
+    assert (record.status, record.steps_done) == (Status.finished, 10000)
+    assert record.resumed >= 1
+
+
+def test_a_node_put_down_and_up_costs_no_run(slurm_sweep, name):
+    process = slurm_sweep(*LONG, "training.steps=4000", "training.eval_every=2000", "seed=0", "study=down")
+    running("down")
+    slurm("scontrol", "update", "NodeName=localhost", "State=DOWN", "Reason=test")
+    try:
+        wait_for(lambda: "RUNNING" not in jobs_of(name).values())
+        assert process.poll() is None
+    finally:
+        resume = ["scontrol", "update", "NodeName=localhost", "State=RESUME"]
+        subprocess.run(resume, check=False, capture_output=True)  # refused where the node came back by itself
+    ended(process, 0)
+    (record,) = records("down")
+    assert (record.status, record.steps_done) == (Status.finished, 4000)
+
+
+def test_a_partition_that_does_not_exist_is_told_in_one_line(slurm_sweep):
+    process = slurm_sweep("hydra.launcher.partition=nowhere", "seed=0", "study=nowhere")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "invalid partition" in err
+    assert not Path("multirun/nowhere/runs").exists()
