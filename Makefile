@@ -28,7 +28,7 @@ types:
 	$(VENV)/bin/mypy
 
 tests:
-	$(RUN) -m pytest -n auto
+	$(RUN) -m pytest -n auto --dist loadgroup
 
 wheel: $(VENV)/test.stamp
 	$(RUN) -m build --wheel
