@@ -52,6 +52,7 @@ class Composer:
         typed = to_run_config(composed)
         preflight.check(typed)
         _check_folder(composed, values, self.seed)
+        _check_importable(composed, values)
         ablation.check(composed, overrides, values)
         study, source = Path(str(composed.hydra.sweep.dir)), provenance.source_fingerprint(values)
         return Cell(_planned(composed, overrides, values, factors), typed, study, source)
@@ -136,3 +137,17 @@ def _check_folder(composed: DictConfig, values: Mapping[str, Any], seed: int) ->
         raise ConfigError(
             "seed: another key refers to it, so every seed would be a cell of its own; use seeds.* instead"
         )
+
+
+def _check_importable(composed: DictConfig, values: Any) -> None:
+    """Refuse classes of the script that was started: in the launcher's own processes `__main__` is another."""
+    if composed.hydra.runtime.choices.get("hydra/launcher") == "basic":
+        return
+    for key, value in values.items():
+        if isinstance(value, dict):
+            _check_importable(composed, value)
+        elif key == "_target_" and str(value).startswith("__main__."):
+            raise ConfigError(
+                f"_target_={value}: other processes cannot import what stands in the script that is run; move it to a "
+                "module on PYTHONPATH, or use hydra/launcher=basic"
+            )

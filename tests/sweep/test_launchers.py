@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -141,6 +143,40 @@ def test_g4_a_wrong_ray_address_is_refused_before_anything_is_written(spawn, tin
     assert why in err
     assert err.count("\n") == 1
     assert not Path("multirun").exists()
+
+
+SCRIPT = """
+from ablate.run import main
+from tests.faulty import Faulty
+
+
+class Mine(Faulty):
+    pass
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(("launcher", "code"), [("local", 2), ("basic", 0)])
+def test_g1_a_task_of_the_script_itself_is_refused_at_the_start_unless_it_stays_in_its_process(
+    in_tmp, tiny, launcher, code
+):
+    (in_tmp / "mine.py").write_text(SCRIPT)
+    (in_tmp / "conf/task").mkdir(parents=True)
+    (in_tmp / "conf/task/mine.yaml").write_text("_target_: __main__.Mine\nseq_len: 8\nhow: fine\nat: 3\n")
+    sized = [value for value in tiny if not value.startswith("task.")]
+    done = subprocess.run(
+        [sys.executable, "mine.py", "-m", f"hydra/launcher={launcher}", "--config-dir=conf", "task=mine", *sized],
+        env={**os.environ, "PYTHONPATH": str(CONF.parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert ("_target_=__main__.Mine: other processes cannot import" in done.stderr) == (code == 2)
+    assert Path("multirun").exists() == (code == 0)
 
 
 def test_an_extra_that_is_not_installed_is_named_with_the_command():
