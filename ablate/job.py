@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import torch
 import yaml
 
-from ablate import locks, provenance
+from ablate import devices, locks, provenance
 from ablate.config import preflight
-from ablate.config.build import build, choose_device
+from ablate.config.build import build
 from ablate.config.errors import ConfigError
 from ablate.config.identity import cell_identity
 from ablate.config.schema import RunConfig
@@ -44,7 +44,6 @@ class Context:
     command: str
     sweep: str | None = None
     stop_file: Path | None = None
-    number: int = 0
     hydra_files: Mapping[str, str] = field(default_factory=dict)
     should_prune: Callable[[int, Mapping[str, float]], bool] = lambda step, scores: False
 
@@ -155,8 +154,8 @@ class _Attempt:
         self.folder.write(record)
         memory = PeakMemory()
         try:
-            with _spare_descriptor():
-                self._train(record, stop, on_log)
+            with _spare_descriptor(), devices.placed(self.config.runtime.device) as device:
+                self._train(record, device, stop, on_log)
         except KeyboardInterrupt:
             record.status = Status.interrupted
             LOG.warning("interrupted")
@@ -172,9 +171,14 @@ class _Attempt:
         self.folder.write(record)
         return record
 
-    def _train(self, record: RunRecord, stop: StopRequest, on_log: Callable[[Mapping[str, Any]], None]) -> None:
+    def _train(
+        self,
+        record: RunRecord,
+        device: torch.device,
+        stop: StopRequest,
+        on_log: Callable[[Mapping[str, Any]], None],
+    ) -> None:
         """Build and train, filling in the record as things become known."""
-        device = choose_device(self.config.runtime.device, self.context.number)
         torch.set_num_threads(self.config.runtime.threads)
         with stop.at_once():
             built = build(self.config, device)

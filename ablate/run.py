@@ -78,7 +78,6 @@ def _context(config: DictConfig, values: dict[str, Any], folder: RunFolder) -> A
         command=plan.command,
         sweep=sweep,
         stop_file=study.stop_file(sweep),
-        number=int(settings.job.num),
         hydra_files=files,
         **judged,
     )

@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
     arguments = parser.parse_args(argv)
     study, console = StudyFolder(arguments.study), Console(highlight=False)
-    _check(study)
+    check_study(study)
     states = watch(study, console) if arguments.watch and not arguments.json else study_states(study, Watcher())
     if arguments.json:
         sys.stdout.write(_as_json(study, states) + "\n")
@@ -142,7 +142,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(1 if any(state.status in ("failed", "diverged", "damaged") for state in states) else 0)
 
 
-def _check(study: StudyFolder) -> None:
+def check_study(study: StudyFolder) -> None:
+    """Refuse a path that is no study, exit code 2."""
     if not study.path.is_dir():
         beside = study.path.absolute().parent
         names = [path.name for path in beside.iterdir() if path.is_dir()] if beside.is_dir() else []

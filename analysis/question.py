@@ -240,8 +240,13 @@ def _by_label(variant: Variant, name: str) -> bool:
 
 
 def _by_pairs(variant: Variant, name: str) -> bool:
-    shown = {f"{factor}={factor_value(value)}" for factor, value in variant.factors.items()}
-    return "=" in name and {part.strip() for part in _outer_parts(name)} <= shown
+    shown = {_tight(f"{factor}={factor_value(value)}") for factor, value in variant.factors.items()}
+    return "=" in name and {_tight(part) for part in _outer_parts(name)} <= shown
+
+
+def _tight(text: str) -> str:
+    """The text without spaces around commas, colons and brackets: `[3, 4]` is `[3,4]`."""
+    return re.sub(r"\s*([\[\]{},:])\s*", r"\1", text.strip())
 
 
 def _outer_parts(text: str) -> list[str]:
@@ -259,7 +264,7 @@ def _outer_parts(text: str) -> list[str]:
 
 
 def _by_level(variant: Variant, name: str) -> bool:
-    return name in {factor_value(value) for value in variant.factors.values()}
+    return _tight(name) in {_tight(factor_value(value)) for value in variant.factors.values()}
 
 
 def parse_margin(

@@ -77,10 +77,10 @@ def trial_schedule(node: dict[str, Any], optimizer: Any) -> Any:
     return instantiate(node, _convert_="all")(optimizer)
 
 
-def choose_device(wanted: Device, number: int = 0) -> torch.device:
-    """Return the device of a run; on a machine with several GPUs run `number` takes them in turn."""
+def choose_device(wanted: Device) -> torch.device:
+    """Return the CPU or the first visible GPU; `ablate.devices` spreads runs over several."""
     if wanted is Device.cpu or not torch.cuda.is_available():
         if wanted is Device.cuda:
             raise ValueError("runtime.device=cuda: torch sees no CUDA device here; use runtime.device=auto or cpu")
         return torch.device("cpu")
-    return torch.device("cuda", number % torch.cuda.device_count())
+    return torch.device("cuda", 0)

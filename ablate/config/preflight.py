@@ -31,6 +31,7 @@ AT_LEAST_ONE = (
     "evaluation.curve_sequences",
     "evaluation.batch_size",
     "runtime.threads",
+    "runtime.runs_per_device",
 )
 AT_LEAST_ZERO = (
     "seed",

@@ -69,12 +69,12 @@ def _refuse_unknown(key: str, known: Iterable[str]) -> None:
         raise ConfigError(f"{key}: no such key; {nearest(key, known)}")
 
 
-def local_workers(device: str) -> int:
-    """Return how many runs train at once on this machine: one per GPU, or one per core this process may use."""
+def local_workers(device: str, runs_per_device: int = 1) -> int:
+    """Return how many runs train at once here: so many per visible GPU, or one per core this process may use."""
     import torch  # noqa: PLC0415  (a second of start-up that only the local launcher needs)
 
     if str(device) != "cpu" and torch.cuda.is_available():
-        return torch.cuda.device_count()
+        return torch.cuda.device_count() * max(1, int(runs_per_device))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

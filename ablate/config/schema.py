@@ -106,12 +106,14 @@ class SeedsConfig:
 class RuntimeConfig:
     """Everything that cannot change a result; not part of a run's identity.
 
+    On a machine with GPUs the local pool trains `runs_per_device` runs at once on each visible one.
     `threads` are torch's threads per run. `checkpoint_every` is in steps, 0 for a checkpoint at the end only. `note` is
     free text kept with the sweep. `sweep_id` is set by the sweeper.
     """
 
     output_dir: str = "multirun"
     device: Device = Device.auto
+    runs_per_device: int = 1
     threads: int = 1
     checkpoint_every: int = 250
     progress: Progress = Progress.auto

@@ -505,7 +505,14 @@ def test_a_baseline_named_by_a_level_that_two_variants_share_is_refused(tmp_path
 
 @pytest.mark.parametrize(
     ("name", "label"),
-    [("dims=[3,4]", "b"), ("width=1, dims=[3,4]", "b"), ('dims={"k":[1,2]},width=1', "c"), ('dims=["],",2]', "d")],
+    [
+        ("dims=[3,4]", "b"),
+        ("dims=[3, 4]", "b"),
+        ("[ 3, 4 ]", "b"),
+        ("width=1, dims=[3,4]", "b"),
+        ('dims={"k":[1,2]},width=1', "c"),
+        ('dims=["],",2]', "d"),
+    ],
 )
 def test_a_comma_inside_a_value_does_not_part_the_pairs_that_name_a_baseline(tmp_path, name, label):
     dims = {"a": [1, 2], "b": [3, 4], "c": {"k": [1, 2]}, "d": ["],", 2]}
