@@ -112,7 +112,7 @@ def remove(leftover: Leftover, *, old_code: bool = False) -> bool:
     if not leftover.lock.parent.is_dir():
         return False
     with locks.hold(leftover.lock) as mine:
-        return mine and _removed(leftover, old_code)
+        return bool(mine) and _removed(leftover, old_code)
 
 
 def _removed(leftover: Leftover, old_code: bool) -> bool:
