@@ -123,19 +123,30 @@ class Search:
 
     def _search(self) -> str:
         """Ask, train, tell; returns why the search ended before n_trials, in words."""
-        settings, n_trials, began = self.prepared.settings, self.prepared.n_trials, time.monotonic()
+        until = time.monotonic() + (self.prepared.settings.timeout or math.inf)
         while True:
-            known = trials.counted(self.study)
-            if self._is_stopped():
-                return "stopped; the same command continues"
-            failed = len(trials.failed(known))
-            if failed > settings.max_failure_rate * n_trials:
-                return f"stopped: {failed} trials failed (hydra.sweeper.max_failure_rate={settings.max_failure_rate})"
-            if len(known) >= n_trials and not self._others_go_on():
-                return ""
-            if settings.timeout is not None and time.monotonic() - began > settings.timeout:
-                return f"stopped: hydra.sweeper.timeout={settings.timeout} seconds are over; the same command continues"
-            self._batch(n_trials)
+            with self._turn():
+                known = trials.counted(self.study)
+                ended = self._why_end(known, until)
+                asked = [] if ended is not None else self._ask_some(len(known))
+            if ended is None:
+                self._carry_out(asked)
+            elif ended or not self._others_go_on():
+                return ended
+
+    def _why_end(self, known: Sequence[FrozenTrial], until: float) -> str | None:
+        """Return why no trial is to be begun, "" for being through; None when there is more to do."""
+        settings, n_trials = self.prepared.settings, self.prepared.n_trials
+        if self._is_stopped():
+            return "stopped; the same command continues"
+        failed = len(trials.failed(known))
+        if failed > settings.max_failure_rate * n_trials:
+            return f"stopped: {failed} trials failed (hydra.sweeper.max_failure_rate={settings.max_failure_rate})"
+        if len(known) >= n_trials:
+            return ""
+        if time.monotonic() > until:
+            return f"stopped: hydra.sweeper.timeout={settings.timeout} seconds are over; the same command continues"
+        return None
 
     def _others_go_on(self) -> bool:
         """Whether trials of other processes are still going on, or one was lost and is to be tried again."""
@@ -144,12 +155,13 @@ class Search:
             time.sleep(LOOK_AT_OTHERS)
         return going
 
-    def _batch(self, n_trials: int) -> None:
-        """Ask for as many trials as are trained at a time, or are left to n_trials; train them, and tell, in order."""
-        with self._turn():
-            index = len(trials.counted(self.study))
-            size = min(self.prepared.settings.n_jobs, n_trials - index)
-            asked = [self._ask(index + number) for number in range(size)]
+    def _ask_some(self, index: int) -> list[tuple[optuna.Trial, PlannedCell | None]]:
+        """Ask for as many trials as are trained at a time, or are left; `index` is the place of the first of them."""
+        size = min(self.prepared.settings.n_jobs, self.prepared.n_trials - index)
+        return [self._ask(index + number) for number in range(size)]
+
+    def _carry_out(self, asked: Sequence[tuple[optuna.Trial, PlannedCell | None]]) -> None:
+        """Train what was asked for, and tell, in order."""
         cells = {trial: cell for trial, cell in asked if cell is not None}
         self._train(cells)
         for trial, cell in cells.items():
