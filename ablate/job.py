@@ -151,6 +151,7 @@ class _Attempt:
         """Run, and write the record whatever happens, unless another process has taken the run over."""
         record = self._first_record()
         _write_configs(self.folder, self.values, self.context)
+        _write_diff(self.folder, provenance.git_diff())
         self.folder.write(record)
         memory = PeakMemory()
         try:
@@ -248,6 +249,19 @@ def _write_configs(folder: RunFolder, values: Mapping[str, Any], context: Contex
     write_atomic(folder.config, yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True).encode())
     for name, text in context.hydra_files.items():
         write_atomic(folder.hydra / name, text.encode())
+
+
+MOST_DIFF = 1_000_000
+"""Characters of a diff that are kept; what it was made of is recorded whole, as a hash."""
+
+
+def _write_diff(folder: RunFolder, diff: str) -> None:
+    """Keep the changes to the code beside the run; none for code as it was committed."""
+    if diff:
+        cut = f"\n(cut: {len(diff)} characters)\n" if len(diff) > MOST_DIFF else ""
+        write_atomic(folder.diff, (diff[:MOST_DIFF] + cut).encode())
+    else:
+        folder.diff.unlink(missing_ok=True)
 
 
 def _device_name(device: torch.device) -> str:

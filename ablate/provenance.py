@@ -63,8 +63,14 @@ def git_state() -> dict[str, Any]:
     commit = _git("rev-parse", "HEAD")
     if commit is None:
         return {}
-    diff = _git("diff", "HEAD") or ""
+    diff = git_diff()
     return {"commit": commit.strip(), "dirty": hashlib.sha256(diff.encode()).hexdigest()[:16] if diff else None}
+
+
+@cache
+def git_diff() -> str:
+    """Return the changes to the checkout's tracked files since its commit; empty for none, or outside git."""
+    return _git("diff", "HEAD") or ""
 
 
 def _git(*arguments: str) -> str | None:

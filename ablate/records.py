@@ -7,6 +7,7 @@
         run.json                        RunRecord: status, identity, final metrics, cost, versions
         metrics.jsonl                   one record per logged step
         checkpoint.pt, checkpoint.previous.pt
+        code.diff                       changes to the code since its commit, where there were any
         log.txt                         this run's log, with the traceback when it failed
         lock                            who is training it now (`ablate.locks`)
         previous/<time>/                results that a rerun replaced
@@ -215,6 +216,11 @@ class RunFolder:
         return self.hydra / "overrides.yaml"
 
     @property
+    def diff(self) -> Path:
+        """The changes to the code since its commit, where there were any."""
+        return self.path / "code.diff"
+
+    @property
     def record(self) -> Path:
         """run.json."""
         return self.path / "run.json"
@@ -314,7 +320,7 @@ class RunFolder:
     def archive(self, name: str) -> None:
         """Move the run's results to previous/<name>/, so that the run can start afresh and nothing is lost."""
         target = self.previous / name
-        present = [file for file in (self.record, self.metrics, self.log, self.config) if file.exists()]
+        present = [file for file in (self.record, self.metrics, self.log, self.config, self.diff) if file.exists()]
         if present:
             target.mkdir(parents=True, exist_ok=True)
             for file in present:

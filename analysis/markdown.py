@@ -29,8 +29,9 @@ def report_markdown(report: Report) -> str:
     """The whole report; with several tasks what goes over all of them comes first, then a part per task."""
     several = report.task_set.several
     parts = [block for section in report.sections for block in _section(section, several=several)]
+    searches = [block for part in report.parts for block in _part(part)]
+    parts = [*searches, *parts] if report.of_a_search else [*parts, *searches]
     blocks = [f"# {report.title}", *(_over_all_tasks(report) if several else []), *parts]
-    blocks += [block for part in report.parts for block in _part(part)]
     blocks.append(f"Written by\n\n    {report.command}")
     return "\n\n".join(block.strip("\n") for block in blocks if block) + "\n"
 

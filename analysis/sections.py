@@ -13,6 +13,7 @@ from analysis.comparison_table import comparison_table, completeness, factors_ta
 from analysis.cost import cost_tables
 from analysis.factorial_tables import FactorialReport, factorial_report
 from analysis.lengths import length_tables
+from analysis.load import SEARCHED
 from analysis.overall_tables import overall_tables
 from analysis.plots.base import Drawn, Earlier, draw_aggregate, draw_all
 from analysis.results import Comparison
@@ -50,6 +51,11 @@ class Report:
     drawn: Sequence[Drawn]
     command: str
     parts: Sequence[Part] = ()
+
+    @property
+    def of_a_search(self) -> bool:
+        """Whether the cells are trials of a search, which then is what the report is about."""
+        return SEARCHED in self.task_set.study.remarks
 
     @property
     def title(self) -> str:

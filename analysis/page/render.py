@@ -100,6 +100,7 @@ def render_page(report: Report, *, linked: bool) -> str:
         figures=[_figure(drawn) for drawn in report.drawn],
         views=views,
         parts=[_part_view(part) for part in report.parts],
+        parts_first=report.of_a_search,
         wording=wording,
         versions=_versions(task_set.study.records),
         plotly=Markup(get_plotlyjs()) if any(figure.curves for view in views for figure in view.figures) else "",

@@ -47,7 +47,7 @@ def prepare_search(search: Search) -> pd.DataFrame:
 def draw(numbers: pd.DataFrame, figure: Figure) -> None:
     """Draw a panel per pair with one colour scale for all."""
     pairs = list(dict.fromkeys(zip(numbers["x_name"], numbers["y_name"], strict=True)))
-    figure.set_size_inches(min(11.0, 3.3 * len(pairs) + 1.6), 3.6)
+    figure.set_size_inches(min(11.0, max(7.2, 3.3 * len(pairs) + 1.6)), 3.6)
     for place, (x, y) in enumerate(pairs, 1):
         own = numbers[(numbers["x_name"] == x) & (numbers["y_name"] == y)]
         _panel(figure.add_subplot(1, len(pairs), place), own)

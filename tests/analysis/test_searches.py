@@ -197,3 +197,30 @@ def test_the_report_of_a_study_has_its_searches_in_both_formats_and_the_same_byt
     report([str(study.path)])
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert re.search(r"^\| trial \|", (folder / "tables/search-evil/trials.md").read_text(), re.MULTILINE)
+
+
+def test_a_study_with_nothing_but_a_search_is_told_first_as_that(tmp_path, capsys):
+    study = write_study(tmp_path / "study", {"lr=1": [0.4, 0.5], "lr=2": [0.3, 0.4]})
+    (sweep,) = study.sweep_ids()
+    plan = study.read_sweep(sweep)
+    plan.search = {"storage": "x", "study_name": "search", "metric": "eval/loss", "pruner": None, "trials": {}}
+    study.write_sweep(plan)
+    write(study.path, search([trial(i, 1.0 + i) for i in range(5)]))
+    report([str(study.path)])
+    assert "these cells are the trials of a search" in " ".join(capsys.readouterr().out.split())
+    text = (study.path / "report" / "report.md").read_text()
+    assert text.index("## Search search") < text.index("| variant")
+    page = (study.path / "report" / "report.html").read_text()
+    assert page.index("<h2>Search search</h2>") < page.index('id="comparison"')
+
+
+def test_the_latest_sweep_is_the_newest_that_compares(tmp_path):
+    from analysis.load import load_study
+
+    study = write_study(tmp_path / "study", {"rope": [0.4, 0.5], "roper": [0.3, 0.4]})
+    write_study(tmp_path / "study", {"lr=1": [0.4], "lr=2": [0.3]}, sweep="20270101T000000-bbbb")
+    plan = study.read_sweep("20270101T000000-bbbb")
+    plan.search = {"storage": "x", "study_name": "s", "metric": "eval/loss", "pruner": None, "trials": {}}
+    study.write_sweep(plan)
+    assert [one.label for one in load_study(study.path).variants] == ["rope", "roper"]
+    assert [one.label for one in load_study(study.path, "20270101T000000-bbbb").variants] == ["lr=1", "lr=2"]
