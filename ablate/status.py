@@ -22,10 +22,12 @@ from rich.text import Text
 from ablate.config.errors import nearest, refuse
 from ablate.jsonfiles import RecordError
 from ablate.records import StudyFolder, SweepPlan
-from ablate.sweep.runs import Watcher, last_step, planned_runs
+from ablate.sweep.runs import Watcher, duration, last_step, planned_runs
 
 ORDER = ("finished", "running", "waiting", "interrupted", "diverged", "failed", "pruned", "damaged")
 WATCH_EVERY = 1.0
+MOST_LINES = 16
+"""Runs that are told one by one below the counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,7 @@ class RunState:
     loss: float | None
     error: str | None
     folder: str
+    seconds: float | None = None
 
 
 def study_states(study: StudyFolder, watcher: Watcher) -> list[RunState]:
@@ -78,6 +81,7 @@ def _state(watcher: Watcher, label: str, seed: int, folder: Any) -> RunState:
         loss=loss,
         error=f"{error['type']}: {error['message']}" if error else None,
         folder=str(folder.path),
+        seconds=record.seconds if record and record.seconds else None,
     )
 
 
@@ -91,10 +95,23 @@ def render(study: StudyFolder, states: Sequence[RunState]) -> Group:
     for label in dict.fromkeys(state.label for state in states):
         counts = Counter(state.status for state in states if state.label == label)
         table.add_row(label, *(str(counts[status] or "–") for status in shown))
-    lines = [Text(_line(state)) for state in states if state.status in ("running", "interrupted", "diverged", "failed")]
+    told = [state for state in states if state.status in ("running", "interrupted", "diverged", "failed")]
+    lines = [Text(_line(state)) for state in told[:MOST_LINES]]
+    lines += [Text(f"and {len(told) - MOST_LINES} more (--json has all)")] if len(told) > MOST_LINES else []
     total = Counter(state.status for state in states)
     head = f"{study.path}: {len(states)} runs, " + ", ".join(f"{total[status]} {status}" for status in shown)
-    return Group(Text(head, style="bold"), table, *lines)
+    return Group(Text(head + _time_left(states), style="bold"), table, *lines)
+
+
+def _time_left(states: Sequence[RunState]) -> str:
+    """What is left to do at the pace of the finished runs, while something runs."""
+    running = [state for state in states if state.status == "running"]
+    known = [state.seconds for state in states if state.status == "finished" and state.seconds]
+    if not running or not known:
+        return ""
+    waiting = sum(state.status == "waiting" for state in states)
+    parts = sum(1 - state.step / state.steps_planned if state.steps_planned else 1.0 for state in running)
+    return f"; about {duration(sum(known) / len(known) * (waiting + parts) / len(running))} left"
 
 
 def _line(state: RunState) -> str:

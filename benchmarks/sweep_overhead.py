@@ -6,10 +6,12 @@ is the overhead. P is the largest number of its runs that were under way at one 
 """
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 
 from rich.box import MARKDOWN
 from rich.console import Console
@@ -24,7 +26,8 @@ class Costs:
 
     `data` is the part of training that drew batches. `recording` is a run's time outside training and evaluation:
     building, writing records. `between` is what no run accounts for: planning, starting processes, importing, waiting
-    for work, and processes idle at the end.
+    for work, and processes idle at the end. `handovers` are the times from the end of a run to the start of the next in
+    the process that became free.
     """
 
     runs: int
@@ -35,6 +38,7 @@ class Costs:
     evaluation: float
     data: float
     recording: float
+    handovers: tuple[float, ...] = ()
 
     @property
     def available(self) -> float:
@@ -45,6 +49,11 @@ class Costs:
     def between(self) -> float:
         """What no run accounts for."""
         return self.available - self.training - self.evaluation - self.recording
+
+    @property
+    def to_next_step(self) -> float:
+        """The middle time from the end of one run to the first step of the next: handing over, then building."""
+        return median(self.handovers) + self.recording / self.runs if self.handovers else math.nan
 
     @property
     def overhead(self) -> float:
@@ -75,6 +84,7 @@ def costs(study: StudyFolder, sweep_id: str | None = None) -> Costs:
         evaluation=sum(record.evaluation_seconds for record in own),
         data=sum(record.data_seconds for record in own),
         recording=seconds - sum(record.seconds for record in own),
+        handovers=handovers(spans),
     )
 
 
@@ -107,6 +117,18 @@ def most_at_once(spans: Sequence[tuple[float, float]]) -> int:
     return most
 
 
+def handovers(spans: Sequence[tuple[float, float]]) -> tuple[float, ...]:
+    """From each end to the start that follows it; a start takes the longest free place, the first ones take none."""
+    free: list[float] = []
+    found = []
+    for moment, kind in sorted([(end, 0) for _, end in spans] + [(start, 1) for start, _ in spans]):
+        if kind == 0:
+            free.append(moment)
+        elif free:
+            found.append(moment - free.pop(0))
+    return tuple(found)
+
+
 def table(found: Costs) -> Table:
     """Seconds of all processes together, and their share of what these had."""
     shown = Table("where", "seconds", "share", box=MARKDOWN)
@@ -130,6 +152,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     console = Console(width=100)
     console.print(f"{found.runs} runs, {found.processes} at once, {found.wall:.1f} s: overhead {found.overhead:.3f}")
     console.print(table(found))
+    if found.handovers:
+        console.print(f"from a run's end to the first step of the next: at most {1000 * found.to_next_step:.0f} ms")
     if found.left_out:
         console.print(f"{found.left_out} planned runs left out: trained by another sweep, continued, or not ended")
 

@@ -1,10 +1,13 @@
 """How a study stands, for people and scripts."""
 
+import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from ablate import locks, status
 from ablate.records import PlannedCell, RunRecord, Status, StudyFolder, SweepPlan
@@ -86,3 +89,30 @@ def test_a_folder_that_is_no_study_is_refused(tmp_path, capsys):
 def test_it_answers_without_torch_or_hydra():
     code = "import sys, ablate.status; print([m for m in ('torch', 'hydra', 'pandas') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def told(states: list[status.RunState]) -> str:
+    console = Console(width=120, file=io.StringIO())
+    console.print(status.render(StudyFolder(Path("s")), states))
+    return console.file.getvalue()
+
+
+def run_state(seed: int, how: str, **more) -> status.RunState:
+    plain = {"label": "rope", "seed": seed, "status": how, "step": 0, "steps_planned": 100, "loss": None, "error": None}
+    return status.RunState(**{**plain, "folder": f"f{seed}", **more})
+
+
+def test_the_time_left_is_that_of_the_finished_runs_over_those_under_way():
+    done = [run_state(seed, "finished", seconds=seconds) for seed, seconds in enumerate((50.0, 70.0))]
+    going = [run_state(2, "running", step=50), run_state(3, "running", step=100)]
+    # 60 s a run; three wait, half a run and none are left of those under way, two at a time: 60 * 3.5 / 2 = 105 s.
+    assert "about 1 min 45 s left" in told([*done, *going, *(run_state(seed, "waiting") for seed in range(4, 7))])
+    assert "left" not in told(done)
+    assert "left" not in told(going)
+
+
+def test_hundreds_of_failures_do_not_fill_the_terminal():
+    text = told([run_state(seed, "failed", error="ValueError: no") for seed in range(500)])
+    assert len(text.splitlines()) < 45
+    assert "and 484 more (--json has all)" in text
+    assert "500 failed" in text

@@ -4,7 +4,7 @@ import pytest
 
 from ablate.records import PlannedCell, RunRecord, Status, StudyFolder, SweepPlan
 from benchmarks import sweep_overhead
-from benchmarks.sweep_overhead import costs, most_at_once
+from benchmarks.sweep_overhead import costs, handovers, most_at_once
 
 
 def plan(identity="20260101T000000-aaaa", seeds=(0, 1)):
@@ -121,3 +121,10 @@ def test_the_command_shows_where_the_time_went(study, capsys):
     out = capsys.readouterr().out
     assert "1 runs, 1 at once, 10.0 s: overhead 1.538" in out
     assert "1 planned runs left out" in out
+
+
+def test_each_start_takes_the_place_that_was_free_longest():
+    # The first run of each of two places takes none; then 0.5 after the end at 4, 1 after 5, 0.25 after 9.
+    spans = [(0.0, 4.0), (1.0, 5.0), (4.5, 9.0), (6.0, 10.0), (9.25, 12.0)]
+    assert handovers(spans) == (0.5, 1.0, 0.25)
+    assert handovers([(0.0, 1.0)]) == ()
