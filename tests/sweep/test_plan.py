@@ -4,7 +4,7 @@ import pytest
 
 from ablate.config.errors import ConfigError
 from ablate.records import PlannedCell
-from ablate.sweep.plan import _merge, expand
+from ablate.sweep.plan import expand, merge
 
 
 def test_values_are_expanded_by_hydras_grammar_and_seeds_are_not_cells():
@@ -42,7 +42,7 @@ def cell(identity: str, **factors) -> PlannedCell:
 
 
 def test_combinations_with_one_identity_are_one_cell_with_a_dash_for_what_it_has_no_use_for():
-    merged = _merge(
+    merged = merge(
         [
             cell("a", attention="none", rope_percentage=0.5),
             cell("a", attention="none", rope_percentage=1.0),
@@ -60,5 +60,5 @@ def test_combinations_with_one_identity_are_one_cell_with_a_dash_for_what_it_has
 
 
 def test_1_and_1_point_0_are_one_level():
-    merged = _merge([cell("a", rope_percentage=1), cell("a", rope_percentage=1.0)], ["rope_percentage"])
+    merged = merge([cell("a", rope_percentage=1), cell("a", rope_percentage=1.0)], ["rope_percentage"])
     assert [c.factors for c in merged] == [{"rope_percentage": 1}]

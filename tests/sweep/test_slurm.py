@@ -60,6 +60,12 @@ def is_training(folder, resumed: int) -> bool:
     return record is not None and record.status is Status.running and record.resumed == resumed
 
 
+def obeyed(job: str, *, outright: bool) -> bool:
+    """Requeue a job, outright or by a warning; False while Slurm will not yet (it is still starting the job)."""
+    words = ["scontrol", "requeue", job] if outright else ["scancel", "--signal=USR2", job]
+    return subprocess.run(words, capture_output=True, timeout=60, check=False).returncode == 0
+
+
 def wait_for_turn(name: str, folder, turn: int, seen: int) -> str:
     """Wait until the run is at work for the time `turn` and beyond step `seen`; return its job."""
 
@@ -95,15 +101,15 @@ def test_a_job_cancelled_by_somebody_is_one_failure_and_the_others_finish(slurm_
 
 def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep, name):
     """Warned by SIGUSR2 as submitit has Slurm do, and requeued outright as an administrator would."""
-    process = slurm_sweep(*LONG, "training.steps=12000", "training.eval_every=6000", "seed=0", "study=preempted")
+    process = slurm_sweep(*LONG, "training.steps=30000", "training.eval_every=15000", "seed=0", "study=preempted")
     folder, seen = running("preempted"), 0
     for turn in range(10):
         job = wait_for_turn(name, folder, turn, seen)
         seen = step_of(folder)
-        slurm("scontrol", "requeue", job) if turn % 2 else slurm("scancel", "--signal=USR2", job)
+        wait_for(lambda job=job, outright=turn % 2: obeyed(job, outright=outright))
     ended(process, 0)
     (record,) = records("preempted")
-    assert (record.status, record.steps_done, record.resumed) == (Status.finished, 12000, 10)
+    assert (record.status, record.steps_done, record.resumed) == (Status.finished, 30000, 10)
     lines = folder.metrics.read_text().splitlines()
     steps = [(line["split"], line["step"]) for line in folder.read_metrics()]
     assert len(steps) == len(set(steps)) == len(lines)

@@ -29,7 +29,7 @@ from ablate.sweep.search.export import write_trials
 from ablate.sweep.search.objective import mean_of, measure, value_of
 from ablate.sweep.search.prepare import Prepared, prepare
 from ablate.sweep.search.samplers import ask, make_pruner
-from ablate.sweep.search.storage import open_storage, open_study
+from ablate.sweep.search.storage import FAULTS, close_storage, open_storage, open_study, shown
 
 LOOK_AT_OTHERS = 0.5
 """Seconds between looks at trials of other processes."""
@@ -47,7 +47,10 @@ def run_search(loader: ConfigLoader, launcher: Launcher, config: DictConfig, arg
         search = Search(prepared, launcher, console, arguments)
     except ConfigError as error:
         refuse(str(error))
-    code = search.run()
+    try:
+        code = search.run()
+    finally:
+        search.close()
     if code:
         sys.exit(code)
 
@@ -59,9 +62,8 @@ class Search:
         """Open the storage and the study in it; raises ConfigError when that cannot be."""
         self.prepared, self.launcher, self.console = prepared, launcher, console
         self.folder = prepared.folder
-        directions = [one.direction for one in prepared.objectives]
-        storage = open_storage(prepared.place)
-        self.study = open_study(storage, prepared.settings.study_name, directions, prepared.identity())
+        self.storage = open_storage(prepared.place)
+        self.study = self._open_study()
         self.study.pruner = make_pruner(prepared.pruner or {"_target_": "optuna.pruners.NopPruner"})
         first, self.trained = prepared.first, dict[str, int]()
         self.plan = new_sweep([], prepared.seeds, [first], arguments)
@@ -79,8 +81,40 @@ class Search:
         self.sources = plan.sources
         self.worse: dict[int, str] = {}
 
+    def _open_study(self) -> optuna.Study:
+        """Make or load the study, one process at a time."""
+        prepared, directions = self.prepared, [one.direction for one in self.prepared.objectives]
+        try:
+            with self._turn():
+                return open_study(self.storage, prepared.settings.study_name, directions, prepared.identity())
+        except ConfigError:
+            self.close()
+            raise
+
     def run(self) -> int:
-        """Search until enough trials count, print what was found, and return the exit code."""
+        """Search until enough trials count, print what was found, and return the exit code.
+
+        A storage that fails on the way ends the search in one line; what the runs came to is in their folders.
+        """
+        try:
+            return self._to_its_end()
+        except FAULTS as error:
+            reason = (str(error).splitlines() or [""])[0]
+            self.console.print(
+                f"the search cannot go on: {type(error).__name__}: {reason} ({shown(self.prepared.place)}); runs that "
+                "finished are kept, and the same command continues",
+                style="red",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
+            return FAILED
+
+    def close(self) -> None:
+        """Close the connections to the storage."""
+        close_storage(self.storage)
+
+    def _to_its_end(self) -> int:
         self.folder.search_path.mkdir(parents=True, exist_ok=True)
         with locks.hold(self.folder.search_lock(self.plan.id)), self.sweep.interruptible():
             self._take_over()

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
+from sqlalchemy.exc import SQLAlchemyError
 
 from ablate.config.errors import ConfigError
 from ablate.records import StudyFolder
@@ -21,6 +23,13 @@ from ablate.sweep.search.journal import mend
 SQLITE = "sqlite:///"
 LOCK_SECONDS = 60.0
 """How long SQLite tries again when another process holds the file."""
+
+SERVERS = ("postgresql", "mysql", "mariadb")
+CONNECT_SECONDS = 10
+"""How long a server is waited for."""
+
+FAULTS = (StorageInternalError, SQLAlchemyError, OSError)
+"""What a storage that cannot be used any more raises."""
 
 PAUSES = (0.2, 0.5, 1.0)
 """Seconds between attempts to open a storage."""
@@ -92,10 +101,18 @@ def _opened(place: str) -> BaseStorage:
         if place.startswith(SQLITE):
             arguments = {"timeout": LOCK_SECONDS, "factory": SharedFile}
             return RDBStorage(place, engine_kwargs={"connect_args": arguments})
-        return RDBStorage(place, engine_kwargs={"pool_pre_ping": True})
+        waits = {"connect_args": {"connect_timeout": CONNECT_SECONDS}} if place.startswith(SERVERS) else {}
+        return RDBStorage(place, engine_kwargs={"pool_pre_ping": True, **waits})
     except Exception as error:  # whatever a driver raises, it is about this address
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"hydra.sweeper.storage={shown(place)}: cannot be opened ({reason})") from error
+
+
+def close_storage(storage: BaseStorage) -> None:
+    """Close its connections."""
+    if isinstance(storage, RDBStorage):
+        storage.remove_session()
+        storage.engine.dispose()
 
 
 def open_study(storage: BaseStorage, name: str, directions: Sequence[str], identity: Mapping[str, Any]) -> optuna.Study:

@@ -202,13 +202,19 @@ class Tuner:
         self.console.rule(f"{variant['label']}: {place + 1} of {len(self.prepared)}", style="dim")
         arguments = self.question.arguments(self.question.variants[place])
         search = Search(self.prepared[place], self.launcher, self.console, arguments)
-        code = search.run()
-        if code == INTERRUPTED:
-            self.stopped = True
-            return code
+        try:
+            code = search.run()
+            self.stopped = code == INTERRUPTED
+            if not self.stopped:
+                self._note(variant, search)
+        finally:
+            search.close()
+        return code
+
+    def _note(self, variant: dict[str, Any], search: Search) -> None:
+        """Keep what a search chose, and whether it is through."""
         variant.update(_chosen(search), done=len(trials.counted(search.study)) >= self.state["budget"])
         self._save()
-        return code
 
     # comparing --------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import optuna
 import pytest
+from optuna.storages import InMemoryStorage
 
-from ablate.sweep.search.storage import open_storage
+from ablate.sweep.search.storage import close_storage, open_storage
 
 LR = "optimizer.lr=tag(log,interval(1e-4,1e-2))"
 
@@ -22,8 +23,14 @@ def search(cli: Callable, tiny: list[str]) -> Callable:
 
 
 def stored(place: str | Path = "multirun/copy_repeat/search/search.journal", name: str = "search") -> optuna.Study:
-    """The study in a storage, as it is kept."""
-    return optuna.load_study(study_name=name, storage=open_storage(str(place)))
+    """The study in a storage, as it is kept; a copy where a server keeps it, so that no connection stays open."""
+    storage = open_storage(str(place))
+    if not str(place).startswith("postgresql"):
+        return optuna.load_study(study_name=name, storage=storage)
+    copied = InMemoryStorage()
+    optuna.copy_study(from_study_name=name, from_storage=storage, to_storage=copied)
+    close_storage(storage)
+    return optuna.load_study(study_name=name, storage=copied)
 
 
 def states(study: optuna.Study) -> list[str]:

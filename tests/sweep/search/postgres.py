@@ -48,8 +48,8 @@ def server() -> Iterator[str]:
         data = str(folder / "data")
         call(str(found / "initdb"), "-D", data, "-A", "trust", "-U", "tester", "--no-sync")
         options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
-        call(str(found / "pg_ctl"), "-D", data, "-w", "-t", "30", "-l", str(folder / "log"), "-o", options, "start")
         try:
+            call(str(found / "pg_ctl"), "-D", data, "-w", "-t", "30", "-l", str(folder / "log"), "-o", options, "start")
             yield f"postgresql+psycopg://tester@127.0.0.1:{port}/postgres"
         finally:
             call(str(found / "pg_ctl"), "-D", data, "-m", "immediate", "stop")

@@ -275,3 +275,33 @@ def test_plans_and_records_of_a_search_are_strict_json(search, in_tmp):
     search(LR, "hydra.sweeper.n_trials=1")
     for file in (in_tmp / STUDY).rglob("*.json"):
         json.loads(file.read_text(), parse_constant=pytest.fail)
+
+
+def test_a_storage_that_fails_on_the_way_ends_the_search_in_one_line_and_the_same_command_goes_on(search, monkeypatch):
+    from optuna.storages.journal import JournalFileBackend
+
+    real, writes = JournalFileBackend.append_logs, iter(range(1000))
+
+    def full(self, logs):
+        if next(writes) > 14:
+            raise OSError(28, "No space left on device")
+        return real(self, logs)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(JournalFileBackend, "append_logs", full)
+        result = search(LR, "hydra.sweeper.n_trials=4")
+    assert result.code == 1
+    assert "the search cannot go on: OSError: [Errno 28] No space left on device" in result.out
+    assert "Traceback" not in result.out + result.err
+    began = len(runs())
+    assert 0 < began < 4
+    assert search(LR, "hydra.sweeper.n_trials=4").code == 0
+    assert states(stored()).count("complete") == 4
+    assert len(runs()) == 4
+
+
+def test_a_search_with_cmaes_ends_with_a_best_config(search):
+    pytest.importorskip("cmaes")
+    result = search(LR, "model.dropout=interval(0,0.5)", "hydra/sweeper/sampler=cmaes", "hydra.sweeper.n_trials=4")
+    assert result.code == 0, result
+    assert states(stored()) == ["complete"] * 4
