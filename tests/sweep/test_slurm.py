@@ -42,7 +42,7 @@ def slurm_sweep(spawn, tiny, name):
 
 
 def ended(process, code: int) -> str:
-    out, err = process.communicate(timeout=180)
+    out, err = process.communicate(timeout=400)
     assert process.returncode == code, (out, err)
     assert "Traceback" not in out + err
     return out
@@ -116,12 +116,18 @@ def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep
     assert len(folder.superseded()) == 0
 
 
+BEFORE_THE_WARNING = 10.0
+"""Seconds: the limit of a minute, less the delay of the warning."""
+
+
 def test_a_run_over_its_time_limit_is_requeued_until_it_is_done(slurm_sweep):
     limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=50")
-    process = slurm_sweep(*limit, *LONG, "training.steps=10000", "training.eval_every=5000", "seed=0", "study=limited")
+    process = slurm_sweep(*limit, *LONG, "training.steps=30000", "training.eval_every=15000", "seed=0", "study=limited")
     ended(process, 0)
     (record,) = records("limited")
-    assert (record.status, record.steps_done) == (Status.finished, 10000)
+    assert (record.status, record.steps_done) == (Status.finished, 30000)
+    if record.resumed == 0 and record.seconds < BEFORE_THE_WARNING:
+        pytest.skip("this machine was done before the warning came")
     assert record.resumed >= 1
 
 

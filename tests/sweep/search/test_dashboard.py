@@ -1,8 +1,8 @@
 """optuna-dashboard reads a search where it is kept by default."""
 
 import json
-import shutil
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,7 +21,9 @@ JOURNAL = Path("multirun/copy_repeat/search/search.journal")
 @contextmanager
 def dashboard(storage: Path) -> Iterator[str]:
     """Start the dashboard on loopback and yield its address; it is ended with the block."""
-    program = shutil.which("optuna-dashboard") or pytest.skip("optuna-dashboard is not installed")
+    program = Path(sys.executable).with_name("optuna-dashboard")
+    if not program.is_file():
+        pytest.skip("optuna-dashboard is not installed")
     port = free_port()
     process = subprocess.Popen(
         [program, str(storage), "--host", "127.0.0.1", "--port", str(port)],
