@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf
@@ -22,6 +22,8 @@ from ablate.sweep.search.settings import Settings
 from ablate.sweep.search.space import Space, read_space
 from ablate.sweep.search.storage import address
 from ablate.training import scoring
+
+Options = TypeVar("Options", bound=Settings)
 
 
 class Prepared(NamedTuple):
@@ -84,7 +86,7 @@ def prepare(
 
     Without `settings` they are those of `hydra.sweeper`; `variant` names fixed keys that belong into labels.
     """
-    settings = settings or read_settings(config)
+    settings = settings or read_settings(config, Settings)
     space = read_space(loader, arguments, settings.params)
     seeds = _seeds(settings, space)
     composer = Composer(loader, config, seeds[0])
@@ -114,12 +116,12 @@ def prepare(
     )
 
 
-def read_settings(config: DictConfig) -> Settings:
-    """Return the checked options of `hydra.sweeper`."""
+def read_settings(config: DictConfig, kind: type[Options]) -> Options:
+    """Return the checked options of `hydra.sweeper`: those of a search, or of what is made of searches."""
     node = OmegaConf.to_container(config.hydra.sweeper, resolve=False)
     assert isinstance(node, dict)
     check_node("hydra.sweeper", {**node, "sampler": {}, "pruner": None})
-    settings = Settings(**{str(key): value for key, value in node.items() if not str(key).startswith("_")})
+    settings = kind(**{str(key): value for key, value in node.items() if not str(key).startswith("_")})
     settings.check()
     return settings
 

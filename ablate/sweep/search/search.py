@@ -80,6 +80,7 @@ class Search:
         self.sweep = Sweep(plan, launcher, console)
         self.sources = plan.sources
         self.worse: dict[int, str] = {}
+        self.broken = False
 
     def _open_study(self) -> optuna.Study:
         """Make or load the study, one process at a time."""
@@ -99,6 +100,7 @@ class Search:
         try:
             return self._to_its_end()
         except FAULTS as error:
+            self.broken = True
             reason = (str(error).splitlines() or [""])[0]
             self.console.print(
                 f"the search cannot go on: {type(error).__name__}: {reason} ({shown(self.prepared.place)}); runs that "

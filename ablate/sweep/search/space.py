@@ -131,7 +131,7 @@ def read_space(loader: ConfigLoader | None, arguments: Sequence[str], params: Ma
             "nothing to search: give a key several values, such as 'optimizer.lr=tag(log,interval(1e-4,1e-2))' or "
             "attention=rope,roper, here or in hydra.sweeper.params"
         )
-    fixed = [_fixed(override) for override, found in read if found is None]
+    fixed = [fixed_text(override) for override, found in read if found is None]
     return Space(parameters, fixed, [seed_of(level) for level in levels_of(seeds)] if seeds else None)
 
 
@@ -145,7 +145,8 @@ def _flat(params: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
             yield f"{name}={'null' if value is None else value}"
 
 
-def _fixed(override: Override) -> str:
+def fixed_text(override: Override) -> str:
+    """Return the text of an override that has one value, without the choice(...) around it."""
     return levels_of(override)[0] if override.is_sweep_override() else str(override.input_line)
 
 

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from ablate.config.errors import ConfigError
 from ablate.config.labels import factors_of, label_of
-from ablate.config.signature import check_node
 from ablate.sweep.plan import levels_of
+from ablate.sweep.search.prepare import read_settings
 from ablate.sweep.search.settings import Settings
+from ablate.sweep.search.space import fixed_text
 
 FIRST_TUNING_SEED = 1000
 """Where the seeds of a tuning begin when only their number is given: far from the report's, which begin at 0."""
@@ -77,15 +78,17 @@ class Question(NamedTuple):
         return [*self.fixed, *variant.overrides, *self.space]
 
 
-def read_settings(config: DictConfig) -> TuneSettings:
-    """Return the checked options of `hydra.sweeper`; raises ConfigError."""
-    node = OmegaConf.to_container(config.hydra.sweeper, resolve=False)
-    assert isinstance(node, dict)
-    check_node("hydra.sweeper", {**node, "sampler": {}, "pruner": None})
-    settings = TuneSettings(**{str(key): value for key, value in node.items() if not str(key).startswith("_")})
-    settings.check()
+def read_tuning(config: DictConfig) -> TuneSettings:
+    """Return the checked options of `hydra.sweeper`; raises ConfigError, also for what would make budgets unequal."""
+    settings = read_settings(config, TuneSettings)
     if isinstance(settings.metric, list):
         raise ConfigError(f"hydra.sweeper.metric={settings.metric}: a tuning chooses by one metric")
+    for name in ("timeout", "max_failure_rate"):
+        given = getattr(settings, name)
+        if given != Settings.__dataclass_fields__[name].default:
+            raise ConfigError(
+                f"hydra.sweeper.{name}={given}: would end one variant's search before another's; leave it out"
+            )
     settings.fresh_seeds()
     return settings
 
@@ -98,7 +101,7 @@ def read_question(loader: ConfigLoader | None, arguments: Sequence[str], setting
         raise ConfigError(f"{by_key['seed'].input_line}: a tuning has seeds=... to choose on and report_seeds=...")
     several = {key: levels_of(one) for key, one in by_key.items() if _names_variants(one)}
     space = [str(one.input_line) for one in by_key.values() if _is_searched(one)]
-    fixed = [_only(one) for one in by_key.values() if not _names_variants(one) and not _is_searched(one)]
+    fixed = [fixed_text(one) for one in by_key.values() if not _names_variants(one) and not _is_searched(one)]
     if not several:
         raise ConfigError(
             "no variants: name what is compared, such as attention=rope,roper (what is searched for each of them is "
@@ -127,10 +130,6 @@ def _is_searched(override: Override) -> bool:
     value = override.value()
     only_one = isinstance(value, ChoiceSweep) and len(value.list) == 1
     return override.is_sweep_override() and not _names_variants(override) and not only_one
-
-
-def _only(override: Override) -> str:
-    return levels_of(override)[0] if override.is_sweep_override() else str(override.input_line)
 
 
 def _named(combinations: Sequence[list[str]], name: str) -> list[Variant]:

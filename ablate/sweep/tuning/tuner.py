@@ -8,6 +8,7 @@ sweep is `ablate.sweep.grid`'s, with seeds and evaluation data that chose nothin
 import contextlib
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,10 +36,9 @@ from ablate.sweep.tuning import report
 from ablate.sweep.tuning.question import (
     EVALUATION,
     Question,
-    TuneSettings,
     Variant,
     read_question,
-    read_settings,
+    read_tuning,
     with_default_space,
 )
 
@@ -73,7 +73,7 @@ class Tuner:
         """Check every variant's search and read what was done before; raises ConfigError."""
         self.loader, self.launcher, self.config, self.console = loader, launcher, config, console
         self.arguments, self.stopped = list(arguments), False
-        self.settings = read_settings(config)
+        self.settings = read_tuning(config)
         self.report_seeds = self.settings.fresh_seeds()
         self.composer = Composer(loader, config, self.report_seeds[0])
         self.question = self._question()
@@ -91,14 +91,15 @@ class Tuner:
                 raise ConfigError(f"hydra.sweeper.study_name={self.settings.study_name}: this tuning goes on elsewhere")
             self._save()
             codes = [self._tune(place) for place in range(len(self.prepared))]
-            if INTERRUPTED in codes:
-                return INTERRUPTED
+            if self.stopped:
+                return max(codes)
             if all(one["chosen"] is None for one in self.state["variants"]):
                 report.sum_up(self.console, self.state, self.folder)
                 return FAILED
             code = self._compare()
         report.sum_up(self.console, self.state, self.folder)
-        return code or max(codes)
+        lost = any(one["chosen"] is None for one in self.state["variants"])
+        return code or max(codes) or FAILED * lost
 
     # what is asked ----------------------------------------------------------------------------------------------------
 
@@ -110,8 +111,7 @@ class Tuner:
 
     def _prepare(self, variant: Variant) -> Prepared:
         """Check the search of one variant; they differ in nothing but the variant."""
-        options = {name: getattr(self.settings, name) for name in self.settings.__dataclass_fields__}
-        settings = TuneSettings(**{**options, "seeds": self.settings.tuning_seeds(), "study_name": variant.search})
+        settings = replace(self.settings, seeds=self.settings.tuning_seeds(), study_name=variant.search)
         try:
             return prepare(self.loader, self.config, self.question.arguments(variant), settings, list(variant.factors))
         except ConfigError as error:
@@ -198,13 +198,13 @@ class Tuner:
         if variant["done"]:
             return 0
         if self.stopped:
-            return INTERRUPTED
+            return 0
         self.console.rule(f"{variant['label']}: {place + 1} of {len(self.prepared)}", style="dim")
         arguments = self.question.arguments(self.question.variants[place])
         search = Search(self.prepared[place], self.launcher, self.console, arguments)
         try:
             code = search.run()
-            self.stopped = code == INTERRUPTED
+            self.stopped = code == INTERRUPTED or search.broken
             if not self.stopped:
                 self._note(variant, search)
         finally:

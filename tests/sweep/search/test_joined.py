@@ -16,12 +16,13 @@ TRIALS, WORKERS = 12, 4
 STUDY = Path("multirun/copy_repeat")
 
 
-@pytest.fixture(params=["journal", "sqlite", "postgresql"])
+@pytest.fixture
 def storage(request, in_tmp: Path):
     """What is given as hydra.sweeper.storage, and where the trials then are."""
-    if request.param == "journal":
+    kind = request.param
+    if kind == "journal":
         yield "null", STUDY / "search" / "search.journal"
-    elif request.param == "sqlite":
+    elif kind == "sqlite":
         yield "sqlite:///trials.db", f"sqlite:///{in_tmp}/trials.db"
     else:
         with postgres.server() as url:
@@ -40,14 +41,16 @@ def first_at_work(pids: set[int]) -> int:
     raise AssertionError("nobody began to train")
 
 
-@pytest.mark.parametrize("chdir", ["true", "false"])
+@pytest.mark.parametrize(
+    ("storage", "chdir"),  # a relative path is what another working directory could move
+    [("journal", "false"), ("sqlite", "false"), ("sqlite", "true"), ("postgresql", "false")],
+    indirect=["storage"],
+)
 def test_b8_workers_share_a_search_and_take_over_what_a_killed_one_left(storage, spawn: Callable, tiny, chdir):
     given, place = storage
     asked = [LR, f"hydra.sweeper.n_trials={TRIALS}", f"hydra.sweeper.storage={given}", f"hydra.job.chdir={chdir}"]
     longer = ["training.steps=300", "training.eval_every=150"]
     command = ["-m", "hydra/launcher=basic", "hydra/sweeper=optuna", *tiny, *longer, *asked]
-    if chdir == "true" and "sqlite" not in given:
-        pytest.skip("a relative path is what another working directory could move")
     workers = [spawn(*command) for _ in range(WORKERS)]
     killed = first_at_work({one.pid for one in workers})
     for one in workers:

@@ -222,17 +222,19 @@ def killed(arguments: list[str], runs_begun: int) -> None:
 
 
 def test_b5_killed_in_every_trial_the_search_ends_as_if_undisturbed(search, tiny, in_tmp):
-    asked = [LR, "hydra.sweeper.n_trials=6", "training.steps=200", "training.log_every=5"]
+    length = ["training.steps=200", "training.log_every=5"]
+    asked = [LR, "hydra.sweeper.n_trials=6", "hydra.sweeper.seeds=2", *length]
     search(*asked, "study=undisturbed")
-    for number in range(6):
-        killed(["-m", "hydra/launcher=basic", "hydra/sweeper=optuna", *tiny, *asked], number + 1)
+    for number in range(6):  # in the first seed of one trial, in the second of the next
+        begun = 2 * number + 1 + number % 2
+        killed(["-m", "hydra/launcher=basic", "hydra/sweeper=optuna", *tiny, *asked], begun)
     result = search(*asked)
     assert result.code == 0, result
     study = stored()
     assert values(study) == values(stored("multirun/undisturbed/search/search.journal"))
     assert states(study).count("lost") == len(study.trials) - 6
     assert states(study).count("complete") == 6
-    assert [record.status for record in runs()] == [Status.finished] * 6
+    assert [record.status for record in runs()] == [Status.finished] * 12
     assert not list((in_tmp / STUDY).rglob("*.lock"))
 
 

@@ -110,6 +110,28 @@ def test_a_variant_without_a_finished_trial_is_told_and_the_others_go_on(tuning,
     assert "none finished" in result.out
     plan = StudyFolder(STUDY).read_sweep(state()["report_sweep"])
     assert [cell.label for cell in plan.cells] == ["rope", "roper"]
+    assert tuning("attention=rope,roper,none", *SMALL).code == 1
+
+
+def test_a_storage_that_fails_ends_the_tuning_before_anything_is_compared(tuning, monkeypatch):
+    from optuna.storages.journal import JournalFileBackend
+
+    real, writes = JournalFileBackend.append_logs, iter(range(1000))
+
+    def full(self, logs):
+        if next(writes) > 18:
+            raise OSError(28, "No space left on device")
+        return real(self, logs)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(JournalFileBackend, "append_logs", full)
+        result = tuning(VARIANTS, *SMALL)
+    assert result.code == 1
+    assert "the search cannot go on: OSError" in result.out
+    assert state()["report_sweep"] is None
+    assert not all(one["done"] for one in state()["variants"])
+    assert tuning(VARIANTS, *SMALL).code == 0
+    assert all(one["trials"] == {"finished": 3} for one in state()["variants"])
 
 
 def test_a_killed_tuning_goes_on_where_it_was(tuning, in_tmp, tiny):
@@ -142,6 +164,8 @@ def test_a_killed_tuning_goes_on_where_it_was(tuning, in_tmp, tiny):
         ([VARIANTS, "seed=range(3)"], "a tuning has seeds=... to choose on"),
         ([VARIANTS, "optimizer.lr=interval(1e-2,1e-4)"], "the first end must be below the second"),
         ([VARIANTS, "hydra.sweeper.metric=[eval/loss,seconds]"], "chooses by one metric"),
+        ([VARIANTS, "hydra.sweeper.timeout=5"], "timeout=5: would end one variant's search before another's"),
+        ([VARIANTS, "hydra.sweeper.max_failure_rate=0.5"], "max_failure_rate=0.5: would end one variant's search"),
         ([VARIANTS, "bugdet=3"], "bugdet=3: no such key"),
         (["attention=rope,ropr"], "did you mean rope"),
         ([VARIANTS, "model.attention.base=interval(10,1000)"], "none: "),
