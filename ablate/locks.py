@@ -222,12 +222,6 @@ def _same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _keep_beating(path: Path, done: threading.Event) -> None:
-    while not done.wait(HEARTBEAT):
-        with contextlib.suppress(OSError):
-            os.utime(path)
-
-
 @contextlib.contextmanager
 def turn(path: Path) -> Iterator[None]:
     """Wait for one's turn at what only one process may do at a time, for a moment each; a dead one's turn is over."""

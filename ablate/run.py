@@ -25,7 +25,7 @@ FAILED, INTERRUPTED = 1, 130
 
 def train(config: DictConfig) -> dict[str, Any]:
     """One job, in whatever process a launcher chose; returns its final metrics, {} when there are none."""
-    from ablate import job  # noqa: PLC0415  (torch: not needed to plan, to complete a word or to print help)
+    from ablate import job, worker  # noqa: PLC0415  (torch: not needed to plan, to complete a word or to print help)
     from ablate.console import RunConsole  # noqa: PLC0415
 
     typed, values = to_run_config(config), plain(config)
@@ -33,7 +33,8 @@ def train(config: DictConfig) -> dict[str, Any]:
     context = _context(config, values, folder)
     console = RunConsole(typed, quiet=context.sweep is not None)
     try:
-        done = job.perform(typed, values, folder, context, console.on_log)
+        with worker.at_work():
+            done = job.perform(typed, values, folder, context, console.on_log)
     except ConfigError as error:
         refuse(str(error)) if context.sweep is None else sys.stderr.write(f"ablate: {error}\n")
         raise

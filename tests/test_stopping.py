@@ -15,6 +15,7 @@ from ablate.config.register import plain, to_run_config
 from ablate.job import Context, perform
 from ablate.records import RunFolder, Status, StudyFolder
 from ablate.stop import SIGNALS, StopRequest
+from tests.sweep.clusters import needs_ray, needs_submitit
 
 LONG = ("training.steps=4000", "runtime.checkpoint_every=0", "training.log_every=1")
 TO_EVALUATE = ("training.eval_every=5", "evaluation.sequences=60000", "evaluation.curve_sequences=60000")
@@ -168,7 +169,16 @@ def test_who_listened_for_a_warning_before_hears_it_after_the_run_is_saved():
         signal.signal(signal.SIGUSR2, before)
 
 
-@pytest.mark.parametrize(("launcher", "times"), [("basic", 1), ("local", 2)])
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "basic",
+        "local",
+        pytest.param("submitit_local", marks=needs_submitit),
+        pytest.param("ray", marks=[needs_ray, pytest.mark.slow]),
+    ],
+)
 def test_g9_ctrl_c_once_or_twice_leaves_no_process_and_no_lock_and_the_rerun_resumes(spawn, tiny, launcher, times):
     steps = ["training.steps=1200", "training.eval_every=1000", "runtime.checkpoint_every=10"]
     command = ["-m", f"hydra/launcher={launcher}", *tiny, *steps, "attention=rope,none", "seed=0", "runtime.device=cpu"]

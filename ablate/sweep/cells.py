@@ -1,18 +1,11 @@
-"""One combination of overrides -> one checked cell, composed as the run itself will be.
+"""One combination of overrides -> one checked cell, composed as the run itself will be."""
 
-Hydra takes a tenth of a second to compose a config, most of it for the choice of files. Combinations that differ in
-plain values only (`optimizer.lr=1e-3,3e-3`) share those choices: they are composed once, and the values set on copies.
-"""
-
-import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, OverrideType
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from ablate import provenance
 from ablate.config import ablation, preflight
@@ -23,6 +16,7 @@ from ablate.config.labels import factors_of, label_of
 from ablate.config.register import plain, to_run_config
 from ablate.config.schema import RunConfig
 from ablate.records import PlannedCell
+from ablate.sweep.composing import SharingLoader, set_values
 
 
 class Cell(NamedTuple):
@@ -38,9 +32,8 @@ class Composer:
     """Composes the cells of one sweep, all with its first seed."""
 
     def __init__(self, loader: ConfigLoader, master: DictConfig, seed: int) -> None:
-        self.loader, self.master, self.seed = loader, master, seed
-        self._parser = OverridesParser.create(config_loader=loader)
-        self._composed: dict[tuple[str, ...], DictConfig] = {}
+        self.loader = loader if isinstance(loader, SharingLoader) else SharingLoader(loader)
+        self.master, self.seed = master, seed
 
     def cell(self, overrides: list[str], factors: Sequence[str]) -> Cell:
         """Return the cell of these overrides; raises ConfigError in one line when it cannot be run."""
@@ -63,42 +56,18 @@ class Composer:
         Raises ConfigError when it cannot be composed; values that cannot be combined fail in the run.
         """
         try:
-            composed, changes = self._shared(overrides)
-            values = plain(composed, lambda own: _change(own, changes))
+            composed, changes = self.loader.shared(self.master, self._seeded(overrides))
+            values = plain(composed, lambda own: set_values(own, changes))
         except (*EXPECTED, ValueError) as error:
             raise ConfigError(explain(error, overrides)) from error
         return _planned(composed, overrides, values, factors), provenance.source_fingerprint(values)
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
-        """Compose as Hydra does, sharing the choice of files between combinations."""
-        shared, changes = self._shared(overrides)
-        config = copy.deepcopy(shared)
-        try:
-            _change(config, changes)
-        except EXPECTED:  # Hydra's own error for it is the one that gets explained
-            return self.loader.load_sweep_config(self.master, [*overrides, f"seed={self.seed}"])
-        return config
+        """Compose as Hydra does."""
+        return self.loader.load_sweep_config(self.master, self._seeded(overrides))
 
-    def _shared(self, overrides: Sequence[str]) -> tuple[DictConfig, list[Override]]:
-        """Return the config that combinations with these choices of files share, and the values to set on a copy."""
-        parsed = self._parser.parse_overrides([*overrides, f"seed={self.seed}"])
-        changes = [override for override in parsed if _is_plain_value(override)]
-        choices = tuple(str(override.input_line) for override in parsed if override not in changes)
-        if choices not in self._composed:
-            self._composed[choices] = self.loader.load_sweep_config(self.master, list(choices))
-        return self._composed[choices], changes
-
-
-def _change(config: DictConfig, changes: Sequence[Override]) -> None:
-    for override in changes:
-        OmegaConf.update(config, str(override.key_or_group), override.value(), merge=True)
-
-
-def _is_plain_value(override: Override) -> bool:
-    """Whether the override sets one key of the config to a value and so cannot change which files are read."""
-    key = str(override.key_or_group)
-    in_section = key.split(".", maxsplit=1)[0] in RunConfig.__dataclass_fields__ and "." in key
-    return override.type is OverrideType.CHANGE and override.package is None and (in_section or key == "seed")
+    def _seeded(self, overrides: Sequence[str]) -> list[str]:
+        return [*overrides, f"seed={self.seed}"]
 
 
 def _planned(

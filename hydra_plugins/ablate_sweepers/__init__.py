@@ -18,10 +18,13 @@ class GridSweeper(Sweeper):
         """Keep what Hydra supplies and make the configured launcher."""
         from hydra.core.plugins import Plugins  # noqa: PLC0415  (Hydra imports this module while it makes Plugins)
 
+        from ablate.sweep.composing import SharingLoader  # noqa: PLC0415  (as below)
+
         self.config = config
-        self.hydra_context = hydra_context
+        loader: Any = SharingLoader(hydra_context.config_loader)
+        self.hydra_context = HydraContext(config_loader=loader, callbacks=hydra_context.callbacks)
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
+            hydra_context=self.hydra_context, task_function=task_function, config=config
         )
 
     def sweep(self, arguments: list[str]) -> Any:

@@ -126,5 +126,6 @@ def test_the_command_shows_where_the_time_went(study, capsys):
 def test_each_start_takes_the_place_that_was_free_longest():
     # The first run of each of two places takes none; then 0.5 after the end at 4, 1 after 5, 0.25 after 9.
     spans = [(0.0, 4.0), (1.0, 5.0), (4.5, 9.0), (6.0, 10.0), (9.25, 12.0)]
-    assert handovers(spans) == (0.5, 1.0, 0.25)
-    assert handovers([(0.0, 1.0)]) == ()
+    assert handovers(spans, [0.0] * 5) == (0.5, 1.0, 0.25)
+    assert handovers(spans, [9.0, 9.0, 2.0, 4.0, 8.0]) == (2.5, 5.0, 8.25)  # and on to the first step
+    assert handovers([(0.0, 1.0)], [9.0]) == ()

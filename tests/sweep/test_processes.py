@@ -87,6 +87,19 @@ def test_a_killed_sweep_continues_where_it_was(spawn, tiny, cli):
     assert {r.steps_done for r in records("killed")} == {3000}
 
 
+def test_when_the_sweeps_own_process_is_killed_its_workers_save_and_end(spawn, tiny, cli):
+    steps = ("training.steps=200000", "training.eval_every=100000", "runtime.checkpoint_every=0")
+    process = spawn("-m", *tiny, *steps, "attention=rope,roper", "seed=0", "study=orphans", "runtime.device=cpu")
+    wait_for(lambda: len(records("orphans")) >= 1)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert alive == []
+    assert {r.status for r in records("orphans")} == {Status.interrupted}
+    folders = StudyFolder(Path("multirun/orphans")).runs()
+    assert all(folder.checkpoint.exists() for folder in folders if folder.read().steps_done)
+
+
 def test_two_sweeps_of_one_study_at_once_train_every_run_once(spawn, tiny):
     arguments = ["-m", *tiny, "training.steps=150", "attention=rope,roper", "seed=range(3)", "study=shared"]
     first, second = spawn(*arguments, "runtime.device=cpu"), spawn(*arguments, "runtime.device=cpu")
