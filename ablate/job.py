@@ -99,7 +99,7 @@ def _perform_locked(
         source = provenance.source_fingerprint(values)
         before = read_or_none(folder)
         _refuse_other(before, cell_identity(values), config.seed, folder)
-        action = decide(before, config.sweep.rerun, source)
+        action = decide(before, config.sweep.rerun, source, context.sweep)
         if action is Action.keep or _done_in_this_sweep(before, context.sweep):
             return Done(before, trained=False)
         if action is Action.restart:

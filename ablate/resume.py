@@ -7,6 +7,7 @@
     interrupted, or running     keep     resume             resume                  restart
     with a dead owner
 
+The columns are for what others began: a job of the same sweep that a cluster interrupted and queued anew is resumed.
 `resume` continues from the newest good checkpoint when it comes from the same source code, else it starts over in the
 same folder. `restart` moves the old result to previous/ first. Imports the standard library only.
 """
@@ -27,10 +28,15 @@ class Action(StrEnum):
     restart = "restart"
 
 
-def decide(record: RunRecord | None, rerun: Rerun, source: str) -> Action:
-    """Return the action for a run with this record under `sweep.rerun`, with the code's fingerprint `source`."""
+def decide(record: RunRecord | None, rerun: Rerun, source: str, sweep: str | None = None) -> Action:
+    """Return the action for a run with this record under `sweep.rerun`, with the code's fingerprint `source`.
+
+    `sweep` is the sweep that asks: what it began itself goes on, whatever `sweep.rerun` says of what others began.
+    """
     if record is None:
         return Action.start
+    if sweep is not None and record.sweep == sweep and not record.status.is_result:
+        return Action.resume
     if rerun is Rerun.none:
         return Action.keep
     if rerun is Rerun.finished:

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ablate.config import arguments, explain
 from ablate.config.errors import ConfigError, refuse
-from ablate.config.register import config_dir, plain, to_run_config
+from ablate.config.register import config_dir, given_overrides, plain, to_run_config
 from ablate.records import RunFolder, Status, StudyFolder
 
 FAILED, INTERRUPTED = 1, 130
@@ -62,7 +62,7 @@ def _context(config: DictConfig, values: dict[str, Any], folder: RunFolder) -> A
     }
     sweep = config.runtime.sweep_id
     if sweep is None:
-        factors = factors_of(settings.overrides.task)
+        factors = factors_of(given_overrides(settings))
         label = label_of(factors) if factors else str(settings.runtime.choices.get("attention"))
         return Context(label=label, factors=factors, command=command_line(), hydra_files=files)
     study = StudyFolder(folder.path.parents[2])

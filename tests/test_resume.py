@@ -41,6 +41,18 @@ def test_what_has_no_result_continues(status, rerun, action):
     assert decide(record(status), rerun, "new") is action
 
 
+@pytest.mark.parametrize("rerun", list(Rerun))
+def test_what_the_same_sweep_began_goes_on_whatever_is_to_be_made_again(rerun):
+    """So a job that a cluster interrupts and queues anew neither stays half done nor starts from nothing each time."""
+    begun = record(Status.interrupted)
+    begun.sweep = "this"
+    assert decide(begun, rerun, "new", "this") is Action.resume
+    assert decide(begun, rerun, "new", "another") is decide(begun, rerun, "new")
+    done = record(Status.finished)
+    done.sweep = "this"
+    assert decide(done, rerun, "new", "this") is decide(done, rerun, "new")
+
+
 def test_a_damaged_record_counts_as_none(tmp_path):
     folder = RunFolder(tmp_path)
     folder.record.write_text("{")

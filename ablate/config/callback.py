@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from ablate.config import ablation, explain, preflight
 from ablate.config.errors import ConfigError, refuse
-from ablate.config.register import plain, to_run_config
+from ablate.config.register import given_overrides, plain, to_run_config
 from ablate.config.schema import Until
 
 OUR_SWEEPERS = "hydra_plugins.ablate_"
@@ -24,7 +24,7 @@ class Preflight(Callback):
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         """Check a single run's config and its folder."""
-        overrides = list(config.hydra.overrides.task)
+        overrides = given_overrides(config.hydra)
         try:
             _check_run(config, overrides)
         except (ConfigError, *explain.EXPECTED) as error:

@@ -46,6 +46,11 @@ def plain(config: DictConfig, change: Callable[[DictConfig], None] = lambda own:
     return cast(dict[str, Any], OmegaConf.to_container(own, resolve=True, enum_to_str=True))
 
 
+def given_overrides(hydra: DictConfig) -> list[str]:
+    """Return the overrides of Hydra's node as they were written; iterating over them would resolve what they hold."""
+    return cast(list[str], OmegaConf.to_container(hydra.overrides.task, resolve=False))
+
+
 def to_run_config(config: DictConfig) -> RunConfig:
     """Return the typed sections and plain leaves of a composed config; raises ConfigError for a key that was added."""
     known = {item.name: item.type for item in fields(RunConfig)}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.config_loader import ConfigLoader
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from ablate import provenance
 from ablate.config import ablation, preflight
@@ -16,7 +16,7 @@ from ablate.config.labels import factors_of, label_of
 from ablate.config.register import plain, to_run_config
 from ablate.config.schema import RunConfig
 from ablate.records import PlannedCell
-from ablate.sweep.composing import SharingLoader, set_values
+from ablate.sweep.composing import RESOLVER, SharingLoader, made_by_resolvers, set_values, settled
 
 
 class Cell(NamedTuple):
@@ -40,6 +40,9 @@ class Composer:
         try:
             composed = self.compose(overrides)
             values = plain(composed)
+            made = made_by_resolvers(composed, values)
+            for key, value in made.items():
+                OmegaConf.update(composed, key, value)
         except (*EXPECTED, ValueError) as error:
             raise ConfigError(explain(error, overrides)) from error
         typed = to_run_config(composed)
@@ -48,13 +51,18 @@ class Composer:
         _check_importable(composed, values)
         ablation.check(composed, overrides, values)
         study, source = Path(str(composed.hydra.sweep.dir)), provenance.source_fingerprint(values)
-        return Cell(_planned(composed, overrides, values, factors), typed, study, source)
+        planned = _planned(composed, overrides, values, factors)
+        planned.overrides = settled(overrides, made)
+        return Cell(planned, typed, study, source)
 
     def unchecked(self, overrides: list[str], factors: Sequence[str]) -> tuple[PlannedCell, str]:
         """Return a cell and its code's fingerprint in a tenth of the time, for values of a space that was checked.
 
         Raises ConfigError when it cannot be composed; values that cannot be combined fail in the run.
         """
+        if any(RESOLVER.search(line) for line in overrides):
+            cell = self.cell(overrides, factors)
+            return cell.planned, cell.source
         try:
             composed, changes = self.loader.shared(self.master, self._seeded(overrides))
             values = plain(composed, lambda own: set_values(own, changes))

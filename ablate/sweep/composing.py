@@ -6,8 +6,9 @@ The plan does so for its cells, and each worker process for its runs, which is m
 """
 
 import copy
+import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hydra.core.config_loader import ConfigLoader
@@ -17,6 +18,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from ablate.config.explain import EXPECTED
 from ablate.config.schema import RunConfig
+
+
+RESOLVER = re.compile(r"\$\{(?!cell:|name_of:|local_workers:)[\w.]+:")
+"""A value that a resolver makes, such as `${now:%Y}` or `${oc.env:LR}`; our own depend on the config only."""
 
 
 class SharingLoader:
@@ -95,3 +100,38 @@ def _dirname(overrides: Sequence[Override], words: DictConfig) -> str:
     """Return the overrides as a name for a folder, which Hydra calls `hydra.job.override_dirname`."""
     lines = [str(one.input_line) for one in overrides if one.key_or_group not in words.exclude_keys]
     return str(words.item_sep).join(sorted(lines)).replace("=", str(words.kv_sep))
+
+
+def made_by_resolvers(composed: DictConfig, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys and values that resolvers made in `values`, the resolved `composed`.
+
+    In another process, or a moment later, they would make others.
+    """
+    raw = OmegaConf.to_container(OmegaConf.masked_copy(composed, list(values)), resolve=False)
+    found = dict(_made(raw, values, ""))
+    return {key: value for key, value in found.items() if key != "seed" and not key.startswith("runtime.")}
+
+
+def _made(raw: Any, value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(raw, Mapping) and isinstance(value, Mapping):
+        for name, inner in raw.items():
+            yield from _made(inner, value[name], f"{key}.{name}" if key else str(name))
+    elif RESOLVER.search(str(raw)):
+        yield key, value
+
+
+def settled(overrides: Sequence[str], made: Mapping[str, Any]) -> list[str]:
+    """Return the overrides with the values of `made` in place of what makes them: first those of files, then the rest."""
+    kept = [line for line in overrides if not (line.partition("=")[0] in made and RESOLVER.search(line))]
+    return [*(f"{key}={_as_text(value)}" for key, value in made.items()), *kept]
+
+
+def _as_text(value: Any) -> str:
+    """Return a value in Hydra's grammar of overrides."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{name}:{_as_text(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_as_text, value)) + "]"
+    if isinstance(value, str):
+        return '"' + re.sub(r'(\\*)("|$)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), value) + '"'
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
