@@ -50,14 +50,17 @@ def explain(error: BaseException, overrides: Sequence[str]) -> str:
         return _unknown_key(match[1], overrides, error)
     if match := re.search(r"Error merging override (.+)", text):
         return f"{match[1].strip()}: {_reason(error)}"
-    if match := re.search(r"raised while resolving interpolation: (.+?)\s+full_key: (\S+)", text, re.DOTALL):
-        if "HydraConfig was not set" in match[1]:
-            return (
-                f"{match[2]}: refers to ${{hydra:...}}, which differs from job to job; a run's config stands by itself"
-            )
-        reason = match[1].strip('"')
-        return f"{match[2]}: {reason}"
-    return " ".join(text.split()) or type(error).__name__
+    return _unresolved(text) or " ".join(text.split()) or type(error).__name__
+
+
+def _unresolved(text: str) -> str | None:
+    match = re.search(r"raised while resolving interpolation: (.+?)\s+full_key: (\S+)", text, re.DOTALL)
+    if match is None:
+        return None
+    if "HydraConfig was not set" in match[1]:
+        return f"{match[2]}: refers to ${{hydra:...}}, which differs from job to job; a run's config stands by itself"
+    reason = match[1].strip('"')
+    return f"{match[2]}: {reason}"
 
 
 def _grammar(error: OverrideParseException) -> str:

@@ -46,7 +46,7 @@ def plain(config: DictConfig, change: Callable[[DictConfig], None] = lambda own:
     return cast(dict[str, Any], OmegaConf.to_container(own, resolve=True, enum_to_str=True))
 
 
-def given_overrides(hydra: DictConfig) -> list[str]:
+def given_overrides(hydra: Any) -> list[str]:
     """Return the overrides of Hydra's node as they were written; iterating over them would resolve what they hold."""
     return cast(list[str], OmegaConf.to_container(hydra.overrides.task, resolve=False))
 

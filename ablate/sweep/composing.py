@@ -19,7 +19,6 @@ from omegaconf import DictConfig, OmegaConf
 from ablate.config.explain import EXPECTED
 from ablate.config.schema import RunConfig
 
-
 RESOLVER = re.compile(r"\$\{(?!cell:|name_of:|local_workers:)[\w.]+:")
 """A value that a resolver makes, such as `${now:%Y}` or `${oc.env:LR}`; our own depend on the config only."""
 
@@ -121,7 +120,7 @@ def _made(raw: Any, value: Any, key: str) -> Iterator[tuple[str, Any]]:
 
 
 def settled(overrides: Sequence[str], made: Mapping[str, Any]) -> list[str]:
-    """Return the overrides with the values of `made` in place of what makes them: first those of files, then the rest."""
+    """Return the overrides with the values of `made` in place of what makes them; the caller's own stay last."""
     kept = [line for line in overrides if not (line.partition("=")[0] in made and RESOLVER.search(line))]
     return [*(f"{key}={_as_text(value)}" for key, value in made.items()), *kept]
 
