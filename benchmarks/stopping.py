@@ -1,7 +1,8 @@
 """How long a run takes from being told to stop to the end of its process: `python -m benchmarks.stopping`.
 
 Runs of the default size, or of any given by overrides, are told by Ctrl-C, SIGTERM or SIGUSR1 at random moments of
-their training and evaluation. They save a checkpoint, record that they were interrupted, and end; 5 seconds are promised.
+their training and evaluation. They save a checkpoint, record that they were interrupted, and end; 5 seconds are
+promised.
 """
 
 import argparse
