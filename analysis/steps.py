@@ -1,17 +1,19 @@
 """How many steps the runs of each variant needed to reach the declared threshold, from their evaluation curves.
 
 A run reaches it at the first evaluation at or beyond the threshold; one that never does is censored at its last
-evaluation. Runs that have not ended count in neither way. The estimates are in `analysis.statistics.survival`.
+evaluation. Where evaluations are missing from a damaged log, that the other runs of its variant have, it may have
+reached the threshold unseen: it is censored at the last evaluation before. Runs that have not ended count in neither way. The estimates are in `analysis.statistics.survival`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from analysis import formatting as fmt
 from analysis.captions import marked
+from analysis.curves import RunLog
 from analysis.design import Arm
 from analysis.question import Question
 from analysis.results import Comparison
@@ -44,27 +46,43 @@ def times_to_threshold(comparison: Comparison) -> list[ArmTimes]:
     question, study = comparison.question, comparison.study
     if question.threshold is None:
         return []
-    series = {(run.variant.label, run.seed): one for run, one in study.series(question.metric) if one.step.size}
-    if not series:
+    logged = [(run, one) for run, one in study.series(question.metric) if one.step.size]
+    if not logged:
         return []
+    series = {(run.variant.label, run.seed): one for run, one in logged}
+    # Other programs' logs may have steps of their own in every run.
+    mend = _without_gaps if all(isinstance(run.log, RunLog) for run, _ in logged) else list
     return [
-        ArmTimes(one.variant, study.places[one.variant.label], _times(one.arm, series, question))
+        ArmTimes(one.variant, study.places[one.variant.label], _times(one.arm, series, question, mend))
         for one in comparison.results
         if one.arm.ended
     ]
 
 
-def _times(arm: Arm, series: Mapping[tuple[str, int], Series], question: Question) -> Times:
+def _times(
+    arm: Arm,
+    series: Mapping[tuple[str, int], Series],
+    question: Question,
+    mend: Callable[[Sequence[Series]], list[Series]],
+) -> Times:
     """A run without any evaluation says nothing about any step: it is censored at 0."""
     reached, censored = [], []
-    for seed in arm.ended:
-        one = series.get((arm.variant.label, seed), EMPTY)
+    for one in mend([series.get((arm.variant.label, seed), EMPTY) for seed in arm.ended]):
         first = _first_solved(one, question)
         if first is not None:
             reached.append(first)
         else:
             censored.append(float(one.step[-1]) if one.step.size else 0.0)
     return Times(np.array(reached), np.array(censored))
+
+
+def _without_gaps(found: Sequence[Series]) -> list[Series]:
+    """Series up to the first step that they lack and that half or more of those that got so far have."""
+    steps, have = np.unique(np.concatenate([one.step for one in found] or [EMPTY.step]), return_counts=True)
+    lasts = np.array([one.step[-1] for one in found if one.step.size])
+    usual = steps[2 * have >= (lasts[:, None] >= steps).sum(axis=0)]
+    ends = [next(iter(np.setdiff1d(usual, one.step)), np.inf) for one in found]
+    return [one.at(one.step < end) for one, end in zip(found, ends, strict=True)]
 
 
 def _first_solved(series: Series, question: Question) -> float | None:
@@ -102,5 +120,6 @@ def _caption(comparison: Comparison) -> str:
     question = comparison.question
     return (
         f"Steps until an evaluation along the way has {question.metric} {question.threshold_text}: Kaplan-Meier, runs "
-        "that never had censored at their last evaluation (those that diverged or crashed too); not paired by seed."
+        "that never had censored at their last evaluation (those that diverged or crashed too, and at a gap in a damaged "
+        "log); not paired by seed."
     )

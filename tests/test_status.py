@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,16 @@ def test_hundreds_of_failures_do_not_fill_the_terminal():
     assert len(text.splitlines()) < 45
     assert "and 484 more (--json has all)" in text
     assert "500 failed" in text
+
+
+def test_a_run_on_another_machine_runs_for_as_long_as_its_heart_beats(study, capsys):
+    """The sweep may be on any machine that shares the folder: only the lock's file tells, by owner and by time."""
+    lock = study.run("gpt-b", 1).lock
+    lock.write_text(json.dumps({"host": "elsewhere", "pid": 1, "started": 1, "boot": "another"}))
+    assert states(study, capsys)["counts"]["running"] == 1
+    beat = time.time() - locks.TAKE_OVER - 5
+    os.utime(lock, (beat, beat))
+    found = states(study, capsys)
+    assert "running" not in found["counts"]
+    assert found["counts"]["interrupted"] == 2
+    assert lock.exists()

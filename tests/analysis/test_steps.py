@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from ablate.records import Status
+from ablate.records import Status, StudyFolder
 from analysis import report
 from analysis.comparison import compare
 from analysis.plots import success
@@ -108,6 +108,32 @@ def test_a_run_without_evaluations_is_censored_at_0(tmp_path):
     folder.run(planned("rope").folder, 1).metrics.unlink()
     (rope,) = times_to_threshold(compare(tmp_path / "s", threshold=0.1))
     assert (list(rope.times.reached), list(rope.times.censored)) == ([80], [0])
+
+
+def without(run, *steps):
+    lines = run.metrics.read_text().splitlines(keepends=True)
+    run.metrics.write_text("".join(line for line in lines if json.loads(line)["step"] not in steps))
+
+
+def test_a_run_whose_log_lost_evaluations_counts_up_to_the_gap(tmp_path):
+    """It may have reached the threshold in the gap: neither a later step nor its last one would be true."""
+    path = study(tmp_path / "s")
+    folder = StudyFolder(path)
+    without(folder.run(planned("rope").folder, 1), 60)  # reached at 60, still there at 80
+    without(folder.run(planned("rope").folder, 3), 20)  # reached at 80
+    without(folder.run(planned("rope").folder, 4), 60, 80, 100)  # never reached; torn off
+    without(folder.run(planned("roper").folder, 0), 40, 100)  # reached at 20, before the gap
+    rope, roper = times_to_threshold(compare(path, threshold=0.1))
+    assert (sorted(rope.times.reached), sorted(rope.times.censored)) == ([40, 60], [0, 40, 40])
+    assert (sorted(roper.times.reached), list(roper.times.censored)) == ([20, 20, 40, 40, 40], [])
+
+
+def test_a_step_that_one_log_alone_has_is_no_gap_of_the_others(tmp_path):
+    path = study(tmp_path / "s")
+    odd = {"step": 30, "tokens": 30, "split": "eval", "loss": 0.9}
+    StudyFolder(path).run(planned("rope").folder, 0).append_metrics([odd])
+    rope, _ = times_to_threshold(compare(path, threshold=0.1))
+    assert (sorted(rope.times.reached), list(rope.times.censored)) == ([40, 60, 60, 80], [100])
 
 
 def test_the_table_has_a_row_per_variant_and_numbers_behind_its_texts(tmp_path):
