@@ -2,7 +2,8 @@
 
 A run reaches it at the first evaluation at or beyond the threshold; one that never does is censored at its last
 evaluation. Where evaluations are missing from a damaged log, that the other runs of its variant have, it may have
-reached the threshold unseen: it is censored at the last evaluation before. Runs that have not ended count in neither way. The estimates are in `analysis.statistics.survival`.
+reached the threshold unseen: it is censored at the last evaluation before. Runs that have not ended count in neither
+way. The estimates are in `analysis.statistics.survival`.
 """
 
 import math
@@ -120,6 +121,6 @@ def _caption(comparison: Comparison) -> str:
     question = comparison.question
     return (
         f"Steps until an evaluation along the way has {question.metric} {question.threshold_text}: Kaplan-Meier, runs "
-        "that never had censored at their last evaluation (those that diverged or crashed too, and at a gap in a damaged "
-        "log); not paired by seed."
+        "that never had censored at their last evaluation (those that diverged or crashed too; a damaged log ends "
+        "at its first gap); not paired by seed."
     )
