@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import ablate.job
 from ablate.config.explain import compose_cell
 from ablate.config.identity import cell_folder
 from ablate.config.register import plain, to_run_config
@@ -22,14 +23,23 @@ def mounted(options: str, path: Path) -> bool:
     return os.geteuid() == 0 and subprocess.run(mount, check=False, capture_output=True).returncode == 0
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 200 kB: enough for a few records and checkpoints, or skip where none can be mounted."""
-    path = tmp_path / "disk"
-    if not mounted("size=200k", path):
+def disk(path: Path, size: str):
+    if not mounted(f"size={size}", path):
         pytest.skip("needs root and the right to mount")
     yield path
     subprocess.run(["umount", str(path)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 200 kB: enough for a few records and checkpoints, or skip where none can be mounted."""
+    yield from disk(tmp_path / "disk", "200k")
+
+
+@pytest.fixture
+def roomy_disk(tmp_path):
+    """A disk with room for the runs of a search."""
+    yield from disk(tmp_path / "disk", "4m")
 
 
 def fill(path: Path) -> None:
@@ -110,6 +120,37 @@ def test_a_full_disk_under_the_plan_is_refused_before_anything_runs(sweep, small
     assert "the plan cannot be written" in result.err
     assert "No space left on device" in result.err
     assert StudyFolder(study).runs() == []
+
+
+@pytest.mark.parametrize("after", [0, 2, 3])
+def test_a_full_disk_under_a_search_is_told_in_one_line_and_the_search_goes_on(sweep, roomy_disk, monkeypatch, after):
+    """Full before the first trial, and when the second run of the second and of the third trial is built."""
+    search = ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=6", "optimizer.lr=interval(1e-4,1e-2)", "seed=0,1")
+    command = (*search, f"runtime.output_dir={roomy_disk}", "runtime.checkpoint_every=0", "study=s")
+    if after == 0:
+        fill(roomy_disk)
+    began, build = iter(range(100)), ablate.job.build
+
+    def built(config, device):
+        if next(began) == 2 * after - 1:
+            fill(roomy_disk)
+        return build(config, device)
+
+    monkeypatch.setattr(ablate.job, "build", built)
+    result = sweep(*command)
+    assert result.code == (2 if after == 0 else 1)
+    assert "No space left on device" in result.out + result.err
+    assert "Traceback" not in result.out + result.err
+    if after == 0:
+        assert result.err.count("\n") == 1
+        assert "search.journal: cannot be written" in result.err
+    (roomy_disk / "filler").unlink()
+    monkeypatch.setattr(ablate.job, "build", build)
+    again = sweep(*command)
+    assert "best: trial" in again.out, "the same command goes on"
+    assert again.code == (1 if after else 0)
+    left = [record.status for folder in StudyFolder(roomy_disk / "s").runs() if (record := folder.read()) is not None]
+    assert left.count(Status.finished) == (11 if after else 12)
 
 
 def test_a_look_that_cannot_be_noted_is_told_and_the_results_are_shown(sweep, monkeypatch):

@@ -160,6 +160,24 @@ def test_a_node_put_down_and_up_costs_no_run(slurm_sweep, name):
     assert (record.status, record.steps_done) == (Status.finished, 4000)
 
 
+def test_jobs_that_a_killed_sweep_left_in_the_queue_and_those_of_the_next_train_each_run_once(slurm_sweep, name):
+    steps = ("training.steps=3000", "training.eval_every=1500", "training.log_every=100", "attention=rope,none")
+    first = slurm_sweep(*steps, "seed=0,1", "study=left")
+    wait_for(lambda: any(step_of(folder) > 0 for folder in folders("left")))
+    first.kill()
+    first.communicate()
+    assert "PENDING" in jobs_of(name).values()
+    again = slurm_sweep(*steps, "seed=0,1", "study=left")
+    ended(again, 0)
+    wait_for(lambda: not jobs_of(name))
+    found = records("left")
+    assert [(record.status, record.steps_done, record.resumed) for record in found] == [(Status.finished, 3000, 0)] * 4
+    for folder in folders("left"):
+        steps_of_log = [(line["split"], line["step"]) for line in folder.read_metrics()]
+        assert len(steps_of_log) == len(set(steps_of_log)) == len(folder.metrics.read_text().splitlines())
+        assert folder.superseded() == []
+
+
 def test_a_partition_that_does_not_exist_is_told_in_one_line(slurm_sweep):
     process = slurm_sweep("hydra.launcher.partition=nowhere", "seed=0", "study=nowhere")
     _, err = process.communicate(timeout=120)

@@ -91,6 +91,9 @@ class Search:
         except ConfigError:
             self.close()
             raise
+        except OSError as error:
+            self.close()
+            raise ConfigError(f"{shown(prepared.place)}: cannot be written ({error}); nothing was run") from error
 
     def run(self) -> int:
         """Search until enough trials count, print what was found, and return the exit code.
