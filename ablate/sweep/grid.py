@@ -5,6 +5,7 @@ The launcher (a pool, a cluster, this process) only carries jobs; what became of
 
 import contextlib
 import importlib
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
+from ablate import worker
 from ablate.config.errors import ConfigError, refuse
 from ablate.records import RunFolder, RunRecord, Status
 from ablate.resume import Action, decide
@@ -67,6 +69,8 @@ class Sweep:
         self.stop_file = plan.study.stop_file(plan.sweep.id)
         if isinstance(launcher, ClusterLauncher):
             launcher.stop_file = self.stop_file
+        elif hasattr(launcher, "joblib"):
+            launcher.joblib |= {"initializer": worker.end_with, "initargs": (os.getpid(),)}
         self.tried: set[RunFolder] = set()
         self.attempts: Counter[RunFolder] = Counter()
         self.errors: dict[RunFolder, str] = {}

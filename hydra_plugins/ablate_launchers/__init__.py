@@ -68,6 +68,11 @@ class SubmititSlurmLauncher(SubmititLauncher):
 
     cluster = "Slurm"
 
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Keep what Hydra supplies, look for submitit, and refuse a limit whose warning could come before the run."""
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        check_warning(int(self.options["timeout_min"]), int(self.options["signal_delay_s"]))
+
 
 @dataclass
 class RayLauncher(ClusterLauncher):
@@ -111,6 +116,22 @@ class OwnFiles(SearchPathPlugin):
         stored = ConfigStore.instance().repo.get("hydra", {}).get("launcher", {})
         for name in ("submitit_local", "submitit_slurm", "ray"):
             stored.pop(f"{name}.yaml", None)
+
+
+EARLIER = 60
+"""Seconds by which Slurm's warning may come earlier than asked for, as its documentation of --signal says."""
+
+
+def check_warning(timeout_min: int, signal_delay_s: int) -> None:
+    """Raise ConfigError when a job may be warned before it has begun, which would end it."""
+    from ablate.config.errors import ConfigError  # noqa: PLC0415
+
+    if 60 * timeout_min <= signal_delay_s + EARLIER:
+        raise ConfigError(
+            f"hydra.launcher.timeout_min={timeout_min}: Slurm warns a job signal_delay_s={signal_delay_s} seconds before "
+            f"its limit and up to {EARLIER} earlier, so this one may be warned before it begins; allow at least "
+            f"{(signal_delay_s + EARLIER) // 60 + 1} minutes"
+        )
 
 
 def needed(module: str, extra: str) -> ModuleType:

@@ -33,12 +33,12 @@ def composer():
 
 def test_shared_choices_compose_to_what_hydra_composes(composer):
     for overrides in COMBINATIONS:
-        alone = composer.loader.load_sweep_config(composer.master, [*overrides, "seed=3"])
+        alone = composer.loader.loader.load_sweep_config(composer.master, [*overrides, "seed=3"])
         shared = composer.compose(overrides)
         assert plain(shared) == plain(alone), overrides
         assert shared.hydra.sweep == alone.hydra.sweep
         assert shared.hydra.runtime.choices == alone.hydra.runtime.choices
-    assert len(composer._composed) < len(COMBINATIONS)
+    assert len(composer.loader._composed) < len(COMBINATIONS)
 
 
 def test_a_cell_leaves_the_shared_config_as_it_was(composer):

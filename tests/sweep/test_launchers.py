@@ -182,3 +182,15 @@ def test_g1_a_task_of_the_script_itself_is_refused_at_the_start_unless_it_stays_
 def test_an_extra_that_is_not_installed_is_named_with_the_command():
     with pytest.raises(ConfigError, match=r"no_such_package is not installed: pip install 'ablate\[slurm\]'"):
         needed("no_such_package", "slurm")
+
+
+@needs_submitit
+@pytest.mark.parametrize(("minutes", "delay", "least"), [(2, 90, 3), (1, 0, 2), (3, 120, 4)])
+def test_a_limit_whose_warning_may_come_before_the_run_is_refused(cli, minutes, delay, least):
+    """Slurm sends it up to a minute early: it would reach a process that does not listen yet, and end it."""
+    limit = (f"hydra.launcher.timeout_min={minutes}", f"hydra.launcher.signal_delay_s={delay}")
+    result = cli("-m", "hydra/launcher=submitit_slurm", *limit, "attention=rope,none")
+    assert result.code == 2
+    assert result.err.startswith(f"ablate: hydra.launcher.timeout_min={minutes}: Slurm warns")
+    assert result.err.endswith(f"allow at least {least} minutes\n")
+    assert not Path("multirun").exists()

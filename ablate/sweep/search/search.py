@@ -31,6 +31,9 @@ from ablate.sweep.search.prepare import Prepared, prepare
 from ablate.sweep.search.samplers import ask, make_pruner
 from ablate.sweep.search.storage import FAULTS, close_storage, open_storage, open_study, shown
 
+UNWRITTEN = "OSError: "
+"""How the error of a run begins that could not be recorded, on a full disk for example."""
+
 LOOK_AT_OTHERS = 0.5
 """Seconds between looks at trials of other processes."""
 
@@ -296,6 +299,10 @@ class Search:
                 self.study, self.study.get_trials(deepcopy=False)[trial.number], "the search was stopped"
             )
         errors = [self.sweep.errors.get(self._run(cell, seed), "") for seed in self.prepared.seeds]
+        if unwritten := next((error for error in errors if error.startswith(UNWRITTEN)), None):
+            raise OSError(
+                unwritten.removeprefix(UNWRITTEN)
+            )  # more trials would be lost to it too; this one is not told
         return trials.end(self.study, trial, TrialState.FAIL, ": ".join([found.reason, *filter(None, errors)]))
 
     def _note_constraints(self, trial: optuna.Trial, records: Sequence[tuple[int, RunRecord | None]]) -> None:
