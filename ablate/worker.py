@@ -1,8 +1,8 @@
 """Worker processes of the local pool end with the sweep they work for, however that ended.
 
 A pool's worker does not notice that the process which feeds it was killed outright: it would finish its run, then wait
-for minutes. So each worker looks for its sweep every LOOK_EVERY seconds; when that is gone, the run in progress saves and
-is recorded as interrupted, as after a Ctrl-C, and the process ends. Clusters see to their own processes. Imports the
+for minutes. So each worker looks for its sweep every LOOK_EVERY seconds; when that is gone, the run in progress saves
+and is recorded as interrupted, as after a Ctrl-C, and the process ends. Clusters see to their own processes. Imports the
 standard library only.
 """
 

@@ -71,7 +71,9 @@ class SubmititSlurmLauncher(SubmititLauncher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra supplies, look for submitit, and refuse a limit whose warning could come before the run."""
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
-        check_warning(int(self.options["timeout_min"]), int(self.options["signal_delay_s"]))
+        limit, delay = self.options["timeout_min"], self.options["signal_delay_s"]
+        if isinstance(limit, int) and isinstance(delay, int):
+            check_warning(limit, delay)
 
 
 @dataclass
@@ -128,8 +130,8 @@ def check_warning(timeout_min: int, signal_delay_s: int) -> None:
 
     if 60 * timeout_min <= signal_delay_s + EARLIER:
         raise ConfigError(
-            f"hydra.launcher.timeout_min={timeout_min}: Slurm warns a job signal_delay_s={signal_delay_s} seconds before "
-            f"its limit and up to {EARLIER} earlier, so this one may be warned before it begins; allow at least "
+            f"hydra.launcher.timeout_min={timeout_min}: Slurm warns a job signal_delay_s={signal_delay_s} seconds "
+            f"before its limit and up to {EARLIER} earlier, so this one may be warned before it begins; allow at least "
             f"{(signal_delay_s + EARLIER) // 60 + 1} minutes"
         )
 
