@@ -2,8 +2,8 @@
 
 A pool's worker does not notice that the process which feeds it was killed outright: it would finish its run, then wait
 for minutes. So each worker looks for its sweep every LOOK_EVERY seconds; when that is gone, the run in progress saves
-and is recorded as interrupted, as after a Ctrl-C, and the process ends. Clusters see to their own processes. Imports the
-standard library only.
+and is recorded as interrupted, as after a Ctrl-C, and the process ends. Clusters see to their own processes. Imports
+the standard library only.
 """
 
 import contextlib
