@@ -18,6 +18,7 @@ from types import FrameType
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
+from hydra_plugins.hydra_joblib_launcher.joblib_launcher import JoblibLauncher
 from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
@@ -69,7 +70,7 @@ class Sweep:
         self.stop_file = plan.study.stop_file(plan.sweep.id)
         if isinstance(launcher, ClusterLauncher):
             launcher.stop_file = self.stop_file
-        elif hasattr(launcher, "joblib"):
+        elif isinstance(launcher, JoblibLauncher):
             launcher.joblib |= {"initializer": worker.end_with, "initargs": (os.getpid(),)}
         self.tried: set[RunFolder] = set()
         self.attempts: Counter[RunFolder] = Counter()
@@ -125,8 +126,8 @@ class Sweep:
 
     def _estimate(self) -> str:
         known = [record.seconds for run in self.runs if (record := self._record(run)) and record.seconds]
-        workers = max(1, int(getattr(self.launcher, "joblib", {}).get("n_jobs", 1)))
-        if not self.todo or not known:
+        workers = _at_once(self.launcher)
+        if not self.todo or not known or workers is None:
             return ""
         seconds = sum(known) / len(known) * len(self.todo) / min(workers, len(self.todo))
         return f", about {duration(seconds)} at {workers} at a time"
@@ -346,6 +347,13 @@ def _load_analysis() -> None:
     """Import what the table at the end needs while the runs train: a second that nobody then waits for."""
     with contextlib.suppress(ImportError):
         importlib.import_module("analysis.comparison")
+
+
+def _at_once(launcher: Launcher) -> int | None:
+    """How many runs the launcher trains at a time; None where a cluster decides."""
+    if isinstance(launcher, ClusterLauncher):
+        return launcher.at_once
+    return max(1, int(launcher.joblib["n_jobs"])) if isinstance(launcher, JoblibLauncher) else 1
 
 
 def _escape(text: str) -> str:

@@ -24,6 +24,11 @@ class ClusterLauncher(Launcher):
 
     stop_file: Any = None
 
+    @property
+    def at_once(self) -> int | None:
+        """How many runs are trained at a time; None where the cluster decides."""
+        return None
+
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra supplies."""
         self.hydra_context, self.task_function, self.config = hydra_context, task_function, config
@@ -36,7 +41,7 @@ class SubmititLauncher(ClusterLauncher):
 
     def __init__(self, *, submitit_folder: str, poll_s: float, **options: Any) -> None:
         self.folder, self.poll_s = submitit_folder, poll_s
-        self.options = {
+        self.options: dict[str, Any] = {
             key: OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
             for key, value in options.items()
         }
@@ -62,6 +67,11 @@ class SubmititLocalLauncher(SubmititLauncher):
 
     cluster = "Local"
 
+    @property
+    def at_once(self) -> int:
+        """Its own option."""
+        return max(1, int(self.options["n_jobs"]))
+
 
 class SubmititSlurmLauncher(SubmititLauncher):
     """Jobs of Slurm."""
@@ -84,6 +94,11 @@ class RayLauncher(ClusterLauncher):
     n_jobs: int
     cpus_per_run: float
     gpus_per_run: float
+
+    @property
+    def at_once(self) -> int | None:
+        """Its own option, where it is not a cluster's."""
+        return self.n_jobs if self.address == "local" else None
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra supplies, look for Ray, and refuse an address where nothing answers."""

@@ -194,3 +194,21 @@ def test_a_limit_whose_warning_may_come_before_the_run_is_refused(cli, minutes, 
     assert result.err.startswith(f"ablate: hydra.launcher.timeout_min={minutes}: Slurm warns")
     assert result.err.endswith(f"allow at least {least} minutes\n")
     assert not Path("multirun").exists()
+
+
+@pytest.mark.parametrize(
+    ("launcher", "told"),
+    [
+        ("basic", "at 1 at a time"),
+        ("local", "at 3 at a time"),
+        pytest.param("submitit_local", "at 3 at a time", marks=needs_submitit),
+        pytest.param("ray", "at 3 at a time", marks=needs_ray),
+        pytest.param("submitit_slurm", None, marks=needs_submitit),
+    ],
+)
+def test_the_time_that_is_left_is_told_where_it_can_be_known(sweep, cli, tiny, launcher, told):
+    sweep("attention=rope", "seed=0", "runtime.device=cpu")
+    some = ["hydra.launcher.n_jobs=3"] if told and launcher != "basic" else []
+    out = cli("-m", f"hydra/launcher={launcher}", *some, *tiny, "seed=range(9)", "sweep.dry_run=true").out
+    assert "1 done, 8 to train" in out
+    assert (told in out) if told else "at a time" not in out
