@@ -21,13 +21,13 @@ from hydra.plugins.launcher import Launcher
 from hydra_plugins.hydra_joblib_launcher.joblib_launcher import JoblibLauncher
 from omegaconf import DictConfig
 from rich.console import Console
-from rich.table import Table
 
 from ablate import worker
 from ablate.config.errors import ConfigError, refuse
 from ablate.records import RunFolder, RunRecord, Status
 from ablate.resume import Action, decide
 from ablate.stop import SIGNALS
+from ablate.sweep import told
 from ablate.sweep.plan import Plan, make_plan
 from ablate.sweep.progress import Display
 from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
@@ -100,37 +100,15 @@ class Sweep:
 
     def announce(self) -> None:
         """Print the plan: cells, seeds, what is there, what is left and how long that may take."""
-        sweep = self.plan.sweep
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in ("cell", "label", "factors"):
-            table.add_column(column)
-        table.add_column("done", justify="right")
-        table.add_column("left", justify="right")
-        per_cell = Counter(run.cell.cell for run in self.todo)
-        for cell in sweep.cells:
-            factors = ", ".join(f"{key}={'–' if value is None else value}" for key, value in cell.factors.items())
-            here = per_cell[cell.cell]
-            table.add_row(cell.cell[:8], cell.label, factors or "–", str(len(sweep.seeds) - here), str(here))
-        self.console.print(self._headline(), highlight=False, soft_wrap=True)
-        self.console.print(table, highlight=False)
-        for note in sweep.notes:
-            self.console.print(f"note: {note}", highlight=False, markup=False)
-
-    def _headline(self) -> str:
-        sweep, left = self.plan.sweep, len(self.todo)
-        grid = f"{_many(len(sweep.cells), 'cell')} x {_many(len(sweep.seeds), 'seed')} = {_many(len(self.runs), 'run')}"
+        plan, left = self.plan.sweep, len(self.todo)
+        grid = told.grid_in_words(plan, len(self.runs))
         if self.blocks is not None:
-            grid = f"{self.blocks.headline()}; first block: {_many(len(self.runs), 'run')}"
-        done = f"{len(self.runs) - left} done, {left} to train{self._estimate()}"
-        return f"[bold]{_escape(str(self.plan.study.path))}[/bold]: {grid}; {done}"
-
-    def _estimate(self) -> str:
+            grid = f"{self.blocks.headline()}; first block: {told.many(len(self.runs), 'run')}"
         known = [record.seconds for run in self.runs if (record := self._record(run)) and record.seconds]
-        workers = _at_once(self.launcher)
-        if not self.todo or not known or workers is None:
-            return ""
-        seconds = sum(known) / len(known) * len(self.todo) / min(workers, len(self.todo))
-        return f", about {duration(seconds)} at {workers} at a time"
+        estimate = told.estimate(known, left, _at_once(self.launcher))
+        told.announce(
+            self.console, plan, told.headline(self.plan.study, grid, len(self.runs), left, estimate), self.todo
+        )
 
     # doing it ---------------------------------------------------------------------------------------------------------
 
@@ -322,25 +300,12 @@ class Sweep:
         states = [(run, self.watcher.state(run.folder)) for run in self.runs]
         if any(state.status in ENDED for _, state in states):
             print_summary(self.plan.study.path, self.plan.sweep.id, self.console)
-        self._print_failures()
+        told.failures(self.console, states, self.errors, stopped=self.stopped)
         counts = Counter(state.status for _, state in states)
         if self.stopped:
-            self.console.print(f"interrupted: {_counts(counts)}; the same command continues", highlight=False)
+            self.console.print(f"interrupted: {told.in_words(counts)}; the same command continues", highlight=False)
             return INTERRUPTED
         return 0 if counts["finished"] == len(self.runs) and not self.unwritten else FAILED
-
-    def _print_failures(self) -> None:
-        for run in self.runs:
-            state = self.watcher.state(run.folder)
-            if state.status in ("failed", "diverged", "damaged", "interrupted", "waiting"):
-                error = (state.record.error if state.record else None) or {}
-                why = ": ".join(part for part in (error.get("type"), error.get("message")) if part)
-                why = why or self.errors.get(run.folder, "")
-                self.console.print(
-                    f"[red]{state.status}[/red] {run.name}  {_escape(why)}\n  {_escape(str(run.folder.path))}",
-                    highlight=False,
-                    soft_wrap=True,
-                )
 
 
 def _load_analysis() -> None:
@@ -354,15 +319,3 @@ def _at_once(launcher: Launcher) -> int | None:
     if isinstance(launcher, ClusterLauncher):
         return launcher.at_once
     return max(1, int(launcher.joblib["n_jobs"])) if isinstance(launcher, JoblibLauncher) else 1
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", r"\[")
-
-
-def _counts(counts: Counter[str]) -> str:
-    return ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

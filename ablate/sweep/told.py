@@ -1,0 +1,85 @@
+"""What a sweep says of its plan before it begins, and of runs that have no result when it is over."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from ablate.records import RunFolder, StudyFolder, SweepPlan
+from ablate.sweep.runs import PlannedRun, State, duration
+
+MOST_LINES = 16
+"""Runs that are told one by one; `ablate.status` has them all."""
+
+AMISS = ("failed", "diverged", "damaged", "interrupted", "waiting")
+"""How a run stands that was to be trained and was not; the more telling first."""
+
+
+def announce(console: Console, plan: SweepPlan, headline: str, todo: Sequence[PlannedRun]) -> None:
+    """Print the plan: the headline, each cell with its seeds done and left, the notes."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("cell", "label", "factors"):
+        table.add_column(column)
+    table.add_column("done", justify="right")
+    table.add_column("left", justify="right")
+    left = Counter(run.cell.cell for run in todo)
+    for cell in plan.cells:
+        factors = ", ".join(f"{key}={'–' if value is None else value}" for key, value in cell.factors.items())
+        here = left[cell.cell]
+        table.add_row(cell.cell[:8], cell.label, factors or "–", str(len(plan.seeds) - here), str(here))
+    console.print(headline, highlight=False, soft_wrap=True)
+    console.print(table, highlight=False)
+    for note in plan.notes:
+        console.print(f"note: {note}", highlight=False, markup=False)
+
+
+def headline(study: StudyFolder, grid: str, runs: int, left: int, estimate: str) -> str:
+    """Return the first line: the study, its grid in words, and what is done and left."""
+    return f"[bold]{escape(str(study.path))}[/bold]: {grid}; {runs - left} done, {left} to train{estimate}"
+
+
+def grid_in_words(plan: SweepPlan, runs: int) -> str:
+    """Return 2 cells x 10 seeds = 20 runs."""
+    return f"{many(len(plan.cells), 'cell')} x {many(len(plan.seeds), 'seed')} = {many(runs, 'run')}"
+
+
+def estimate(known: Sequence[float], left: int, at_once: int | None) -> str:
+    """Return how long what is left may take, by the seconds of runs that are done; empty where it cannot be known."""
+    if not left or not known or at_once is None:
+        return ""
+    seconds = sum(known) / len(known) * left / min(at_once, left)
+    return f", about {duration(seconds)} at {at_once} at a time"
+
+
+def failures(
+    console: Console, states: Sequence[tuple[PlannedRun, State]], errors: Mapping[RunFolder, str], *, stopped: bool
+) -> None:
+    """Print what went wrong, run by run with its folder; of a sweep that was stopped not what simply has not begun."""
+    told = [status for status in AMISS if not (stopped and status == "waiting")]
+    amiss = sorted((one for one in states if one[1].status in told), key=lambda one: told.index(one[1].status))
+    for run, state in amiss[:MOST_LINES]:
+        error = (state.record.error if state.record else None) or {}
+        why = ": ".join(part for part in (error.get("type"), error.get("message")) if part)
+        why = why or errors.get(run.folder, "")
+        line = f"[red]{state.status}[/red] {escape(run.name)}  {escape(why)}\n  {escape(str(run.folder.path))}"
+        console.print(line, highlight=False, soft_wrap=True)
+    if len(amiss) > MOST_LINES:
+        rest = in_words(Counter(state.status for _, state in amiss[MOST_LINES:]))
+        study = amiss[0][0].folder.path.parents[2]
+        console.print(f"and {rest} more: python -m ablate.status {study} --json", highlight=False, markup=False)
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Return 2 failed, 3 finished."""
+    return ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
+
+
+def many(number: int, noun: str) -> str:
+    """Return 1 run, 2 runs."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def escape(text: str) -> str:
+    """Return text in which rich sees no markup."""
+    return text.replace("[", r"\[")
