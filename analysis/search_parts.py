@@ -42,7 +42,7 @@ def _folder(kind: str, name: str) -> str:
 def _search_part(search: Search, earlier: Earlier) -> Part:
     folder = _folder("search", search.name)
     tables = [_trials_table(search, folder), *_importance_tables(search, folder)]
-    return Part(f"Search {search.name}", _sentences(search), tables, draw_search(search, earlier, folder), folder)
+    return Part(f"Search: {search.name}", _sentences(search), tables, draw_search(search, earlier, folder), folder)
 
 
 def counts_of(trials: Sequence[Trial]) -> str:
@@ -146,7 +146,7 @@ def _tuning_part(tuning: Tuning, earlier: Earlier) -> Part:
     folder = _folder("tuning", tuning.name)
     begun = [one for one in tuning.variants if one.search is not None]
     drawn = draw_tuning(tuning, earlier, folder) if begun else []
-    return Part(f"Tuning {tuning.name}", _tuning_sentences(tuning), [_tuned_table(tuning, folder)], drawn, folder)
+    return Part(f"Tuning: {tuning.name}", _tuning_sentences(tuning), [_tuned_table(tuning, folder)], drawn, folder)
 
 
 def _tuning_sentences(tuning: Tuning) -> list[str]:

@@ -14,7 +14,7 @@ from matplotlib.artist import Artist
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
@@ -24,6 +24,9 @@ GREY = "#666666"
 RED = "#B00020"
 FEW = 5
 """Values of a parameter that each get a tick."""
+
+MANY_POWERS, NARROW = 100, 4
+"""Largest over smallest value of a logarithmic axis, beyond which powers of ten, under which round numbers do."""
 
 RC: dict[str, Any] = {
     "figure.dpi": 100,
@@ -69,6 +72,9 @@ def number_axis(axis: Axis, values: Sequence[float], *, log: bool) -> None:
         axis.set_ticks(few, [f"{value:.4g}" for value in few])
         axis.set_ticks([], minor=True)
     elif log:
+        span = few[-1] / few[0]
+        powers = LogLocator(subs=(1.0,) if span > MANY_POWERS else (1.0, 2.0, 5.0))
+        axis.set_major_locator(powers if span > NARROW else MaxNLocator(FEW))
         axis.set_major_formatter(lambda value, _: f"{value:.3g}")
         axis.set_minor_formatter(NullFormatter())
 

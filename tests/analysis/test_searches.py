@@ -187,8 +187,8 @@ def test_the_report_of_a_study_has_its_searches_in_both_formats_and_the_same_byt
     capsys.readouterr()
     folder = study.path / "report"
     page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
-    assert "<h2>Search evil</h2>" in page
-    assert "## Search evil" in text
+    assert "<h2>Search: evil</h2>" in page
+    assert "## Search: evil" in text
     assert "<script>alert(1)" not in page
     figures = {path.stem for path in (folder / "figures" / "search-evil").glob("*.png")}
     assert {"search_history", "search_slices", "search_importances", "search_contours"} <= figures
@@ -209,9 +209,9 @@ def test_a_study_with_nothing_but_a_search_is_told_first_as_that(tmp_path, capsy
     report([str(study.path)])
     assert "these cells are the trials of a search" in " ".join(capsys.readouterr().out.split())
     text = (study.path / "report" / "report.md").read_text()
-    assert text.index("## Search search") < text.index("| variant")
+    assert text.index("## Search: search") < text.index("| variant")
     page = (study.path / "report" / "report.html").read_text()
-    assert page.index("<h2>Search search</h2>") < page.index('id="comparison"')
+    assert page.index("<h2>Search: search</h2>") < page.index('id="comparison"')
 
 
 def test_the_latest_sweep_is_the_newest_that_compares(tmp_path):
