@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from ablate.config import ablation, explain, preflight
 from ablate.config.errors import ConfigError, refuse
-from ablate.config.register import given_overrides, plain, to_run_config
+from ablate.config.register import check_stands_alone, given_overrides, plain, to_run_config
 from ablate.config.schema import Until
 
 OUR_SWEEPERS = "hydra_plugins.ablate_"
@@ -46,6 +46,7 @@ class Preflight(Callback):
 def _check_run(config: DictConfig, overrides: list[str]) -> None:
     if config.runtime.sweep_id is not None:
         raise ConfigError(f"runtime.sweep_id={config.runtime.sweep_id}: is set by a sweep for its runs, leave it out")
+    check_stands_alone(config)
     typed = to_run_config(config)
     preflight.check(typed)
     if typed.sweep.until is Until.decided:

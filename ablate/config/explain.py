@@ -57,8 +57,6 @@ def _unresolved(text: str) -> str | None:
     match = re.search(r"raised while resolving interpolation: (.+?)\s+full_key: (\S+)", text, re.DOTALL)
     if match is None:
         return None
-    if "HydraConfig was not set" in match[1]:
-        return f"{match[2]}: refers to ${{hydra:...}}, which differs from job to job; a run's config stands by itself"
     reason = match[1].strip('"')
     return f"{match[2]}: {reason}"
 

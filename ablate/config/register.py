@@ -5,7 +5,7 @@ function it runs). Nothing here composes or checks a config.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -49,6 +49,22 @@ def plain(config: DictConfig, change: Callable[[DictConfig], None] = lambda own:
 def given_overrides(hydra: Any) -> list[str]:
     """Return the overrides of Hydra's node as they were written; iterating over them would resolve what they hold."""
     return cast(list[str], OmegaConf.to_container(hydra.overrides.task, resolve=False))
+
+
+def check_stands_alone(config: DictConfig) -> None:
+    """Raise ConfigError for a key that refers to Hydra's own settings: they differ from job to job."""
+    raw = OmegaConf.to_container(OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"]))
+    for key, value in _leaves(raw, ""):
+        if "${hydra:" in str(value):
+            raise ConfigError(f"{key}={value}: differs from job to job; a run's config stands by itself")
+
+
+def _leaves(node: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(node, dict):
+        yield key, node
+        return
+    for name, inner in node.items():
+        yield from _leaves(inner, f"{key}.{name}" if key else str(name))
 
 
 def to_run_config(config: DictConfig) -> RunConfig:

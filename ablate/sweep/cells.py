@@ -13,7 +13,7 @@ from ablate.config.errors import ConfigError
 from ablate.config.explain import EXPECTED, explain
 from ablate.config.identity import cell_folder, cell_identity
 from ablate.config.labels import factors_of, label_of
-from ablate.config.register import plain, to_run_config
+from ablate.config.register import check_stands_alone, plain, to_run_config
 from ablate.config.schema import RunConfig
 from ablate.records import PlannedCell
 from ablate.sweep.composing import RESOLVER, SharingLoader, made_by_resolvers, set_values, settled
@@ -39,6 +39,7 @@ class Composer:
         """Return the cell of these overrides; raises ConfigError in one line when it cannot be run."""
         try:
             composed = self.compose(overrides)
+            check_stands_alone(composed)
             values = plain(composed)
             made = made_by_resolvers(composed, values)
             for key, value in made.items():

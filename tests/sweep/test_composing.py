@@ -123,8 +123,8 @@ def test_g2_a_value_made_by_a_resolver_is_the_same_in_plan_and_run(cli, tiny, la
 @pytest.mark.parametrize(
     ("override", "told"),
     [
-        ("training.steps=${hydra:job.num}", "training.steps: refers to ${hydra:...}, which differs from job to job"),
-        ("seeds.data=${hydra:job.id}", "seeds.data: refers to ${hydra:...}"),
+        ("training.steps=${hydra:job.num}", "training.steps=${hydra:job.num}: differs from job to job"),
+        ("seeds.data=${hydra:job.id}", "seeds.data=${hydra:job.id}: differs from job to job"),
         ("seed=${hydra:job.num}", "seed=${hydra:job.num}: must be a whole number"),
         ("training.steps=${oc.env:ABLATE_NOWHERE}", "training.steps: Environment variable 'ABLATE_NOWHERE' not found"),
     ],

@@ -96,8 +96,11 @@ def test_when_the_sweeps_own_process_is_killed_its_workers_save_and_end(spawn, t
     _, alive = psutil.wait_procs(children, timeout=60)
     assert alive == []
     assert {r.status for r in records("orphans")} == {Status.interrupted}
-    folders = StudyFolder(Path("multirun/orphans")).runs()
-    assert all(folder.checkpoint.exists() for folder in folders if folder.read().steps_done)
+    assert all(
+        folder.checkpoint.exists()
+        for folder in StudyFolder(Path("multirun/orphans")).runs()
+        if (record := folder.read()) is not None and record.steps_done
+    )
 
 
 def test_two_sweeps_of_one_study_at_once_train_every_run_once(spawn, tiny):
