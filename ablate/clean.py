@@ -1,21 +1,23 @@
-"""What a study no longer needs: `python -m ablate.clean STUDY [--old-code] [--yes]`.
+"""What a study no longer needs: `python -m ablate.clean STUDY [--interrupted] [--old-code] [--yes]`.
 
 Lists what can go, with sizes, and removes it for good once `--yes` or the answer to its question says so:
 
 - locks whose owner is gone;
 - temporary files that a process left when it died while writing;
 - run folders in which no run ever began (no record, no result, no checkpoint, no file of yours);
+- with `--interrupted`, runs that were begun and not ended, with their checkpoints: without it they stay, since the same
+  command continues them;
 - with `--old-code`, runs of another state of the source code than the present one.
 
-Runs of the present code stay, an interrupted one too: the same command continues it. Nothing is touched that a live
-process holds, nor anything behind a symbolic link. Imports neither torch nor Hydra.
+What ended under the present code stays. Nothing is touched that a live process holds, nor anything behind a symbolic
+link. Imports neither torch nor Hydra.
 """
 
 import argparse
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +25,7 @@ import yaml
 
 from ablate import locks, provenance
 from ablate.config.errors import refuse
-from ablate.records import RunFolder, StudyFolder
+from ablate.records import RunFolder, Status, StudyFolder
 from ablate.resume import read_or_none
 from ablate.status import check_study
 
@@ -40,12 +42,12 @@ class Leftover:
     lock: Path | None
 
 
-def leftovers(study: StudyFolder, *, old_code: bool = False) -> list[Leftover]:
-    """Return what can go, in a fixed order; sizes are in bytes."""
+def leftovers(study: StudyFolder, asked: Collection[str] = ()) -> list[Leftover]:
+    """Return what can go, in a fixed order; `asked` are those of RUNS that go as well. Sizes are in bytes."""
     found = [*_of_sweeps(study)]
     for folder in study.runs():
         if not _is_linked(folder.path, study.path) and not locks.is_held(folder.lock):
-            found += _of_run(folder, old_code)
+            found += _of_run(folder, asked)
     return found
 
 
@@ -63,9 +65,8 @@ def _of_sweeps(study: StudyFolder) -> Iterator[Leftover]:
                 yield Leftover(path=path, why="stale lock", size=size_of(path), lock=path)
 
 
-def _of_run(folder: RunFolder, old_code: bool) -> Iterator[Leftover]:
-    why = "never began" if _never_began(folder) else "old code" if old_code and _is_of_old_code(folder) else None
-    if why is not None:
+def _of_run(folder: RunFolder, asked: Collection[str]) -> Iterator[Leftover]:
+    if (why := _why_whole(folder, asked)) is not None:
         yield Leftover(path=folder.path, why=why, size=size_of(folder.path), lock=folder.lock)
         return
     for parent in (folder.path, folder.hydra):
@@ -78,6 +79,12 @@ def _of_run(folder: RunFolder, old_code: bool) -> Iterator[Leftover]:
 def _is_linked(path: Path, study: Path) -> bool:
     """Whether `path` reaches out of the study, or through a symbolic link."""
     return path.resolve() != study.resolve() / path.relative_to(study)
+
+
+def _why_whole(folder: RunFolder, asked: Collection[str]) -> str | None:
+    """Return why the whole folder goes, None when it stays."""
+    kinds = {"never began": _never_began, **{why: RUNS[why] for why in asked}}
+    return next((why for why, is_so in kinds.items() if is_so(folder)), None)
 
 
 def _never_began(folder: RunFolder) -> bool:
@@ -98,13 +105,23 @@ def _is_of_old_code(folder: RunFolder) -> bool:
     return isinstance(values, dict) and record.source != provenance.source_fingerprint(values)
 
 
+def _was_interrupted(folder: RunFolder) -> bool:
+    """Whether the run was begun and not ended; a record that says `running` is of a process that is gone."""
+    record = read_or_none(folder)
+    return record is not None and record.status in (Status.interrupted, Status.running)
+
+
+RUNS: dict[str, Callable[[RunFolder], bool]] = {"interrupted": _was_interrupted, "old code": _is_of_old_code}
+"""Runs that go only when asked for, by why they do."""
+
+
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of a folder's files; links count as themselves."""
     files = [path] if not path.is_dir() else [inner for inner in path.rglob("*") if not inner.is_dir()]
     return sum(file.lstat().st_size for file in files)
 
 
-def remove(leftover: Leftover, *, old_code: bool = False) -> bool:
+def remove(leftover: Leftover) -> bool:
     """Remove it for good and return True, unless it is held, or has become something else, since it was listed."""
     if leftover.lock is None:
         leftover.path.unlink(missing_ok=True)
@@ -112,18 +129,17 @@ def remove(leftover: Leftover, *, old_code: bool = False) -> bool:
     if not leftover.lock.parent.is_dir():
         return False
     with locks.hold(leftover.lock) as mine:
-        return bool(mine) and _removed(leftover, old_code)
+        return bool(mine) and _removed(leftover)
 
 
-def _removed(leftover: Leftover, old_code: bool) -> bool:
+def _removed(leftover: Leftover) -> bool:
     """Remove what this process holds the lock of; a lock itself goes when it is let go."""
     path = leftover.path
     if not path.is_dir():
         if path != leftover.lock:
             path.unlink(missing_ok=True)
         return True
-    folder = RunFolder(path)
-    if not (_never_began(folder) or (old_code and _is_of_old_code(folder))):
+    if _why_whole(RunFolder(path), [leftover.why] if leftover.why in RUNS else []) != leftover.why:
         return False
     shutil.rmtree(path)
     if not any(path.parent.iterdir()):
@@ -156,12 +172,14 @@ def main(argv: Sequence[str] | None = None, ask: Callable[[str], bool] = _asked)
     """List, ask, remove; exit code 0, 1 when something listed could not be removed, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="python -m ablate.clean", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("study", type=Path, help="a study's folder, such as multirun/copy_repeat")
+    parser.add_argument("--interrupted", action="store_true", help="also runs that were begun and not ended")
     parser.add_argument("--old-code", action="store_true", help="also runs of another state of the source code")
     parser.add_argument("--yes", action="store_true", help="remove without asking")
     arguments = parser.parse_args(argv)
     study = StudyFolder(arguments.study)
     check_study(study)
-    found = leftovers(study, old_code=arguments.old_code)
+    named = {"interrupted": arguments.interrupted, "old code": arguments.old_code}
+    found = leftovers(study, [why for why, asked in named.items() if asked])
     if not found:
         sys.stdout.write(f"{study.path}: nothing to remove\n")
         return
@@ -169,13 +187,13 @@ def main(argv: Sequence[str] | None = None, ask: Callable[[str], bool] = _asked)
     if not (arguments.yes or ask("Remove them for good? [y/N] ")):
         sys.stdout.write("Nothing was removed; --yes removes them for good.\n")
         return
-    _remove_all(found, old_code=arguments.old_code)
+    _remove_all(found)
 
 
-def _remove_all(found: Sequence[Leftover], *, old_code: bool) -> None:
+def _remove_all(found: Sequence[Leftover]) -> None:
     """Remove what is listed and say how it went."""
     try:
-        left = [item for item in found if not remove(item, old_code=old_code)]
+        left = [item for item in found if not remove(item)]
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}; nothing more was removed")
     sys.stdout.write(f"Removed {len(found) - len(left)}.\n")

@@ -15,6 +15,7 @@ hydra/sweeper=optuna, which docs/search.md explains; docs/tuning.md explains thi
 where it was stopped.
 """
 
+import difflib
 import sys
 from collections.abc import Sequence
 
@@ -36,6 +37,9 @@ def translate(arguments: Sequence[str]) -> list[str]:
 
 def _translate(argument: str) -> str:
     key, equals, value = argument.partition("=")
+    meant = difflib.get_close_matches(key, NAMES, 1, 0.8)
+    if equals and meant and key not in (*NAMES, "seed"):
+        refuse(f"{argument}: no such option; did you mean {meant[0]}?")
     return f"{NAMES[key]}={value}" if equals and key in NAMES else argument
 
 

@@ -1,6 +1,7 @@
 """Tasks that go wrong on purpose, for tests of what a sweep survives; options of tests/faulty_conf."""
 
 import os
+import time
 from typing import Literal
 
 import numpy as np
@@ -10,10 +11,15 @@ from ablate.tasks.base import Batch, Split
 
 
 class Faulty:
-    """Repeats random letters; at batch `at` it raises, ends its process, asks for too much memory, or waits."""
+    """Repeats random letters; at batch `at` it raises, ends its process or asks for too much memory.
 
-    def __init__(self, *, seq_len: int, how: Literal["fine", "raise", "exit", "memory", "wait"], at: int) -> None:
-        self._seq_len, self.how, self.at, self.drawn = seq_len, how, at, 0
+    One that waits does so before every batch from `at` on, for `seconds`: steps of one length on any machine.
+    """
+
+    def __init__(
+        self, *, seq_len: int, how: Literal["fine", "raise", "exit", "memory", "wait"], at: int, seconds: float = 0.2
+    ) -> None:
+        self._seq_len, self.how, self.at, self.seconds, self.drawn = seq_len, how, at, seconds, 0
 
     @property
     def alphabet(self) -> str:
@@ -38,7 +44,5 @@ class Faulty:
         if self.how == "memory":
             torch.empty(2**50)
         if self.how == "wait":
-            import time
-
-            time.sleep(0.2)
+            time.sleep(self.seconds)
             self.drawn -= 1

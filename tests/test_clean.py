@@ -29,7 +29,7 @@ def add(study: StudyFolder) -> Callable[..., RunFolder]:
 
     def run(seed: int, status: str | None = "finished", source: str | None = None) -> RunFolder:
         folder = study.run("gpt-a", seed)
-        folder.hydra.mkdir(parents=True)
+        folder.hydra.mkdir(parents=True, exist_ok=True)
         folder.config.write_text(yaml.safe_dump(CONFIG))
         if status is not None:
             made_by = provenance.source_fingerprint(CONFIG) if source is None else source
@@ -100,13 +100,34 @@ def test_runs_of_old_code_go_only_when_named_and_those_of_this_code_never(study,
     assert unknown.record.exists()
 
 
+def test_interrupted_and_killed_runs_go_only_when_named_and_results_never(study, add, capsys):
+    begun = [add(0, "interrupted"), add(1, "running")]
+    for folder in begun:
+        folder.checkpoint.write_bytes(b"x" * 2000)
+    ended = [add(seed, status) for seed, status in enumerate(["finished", "failed", "diverged", "pruned"], start=2)]
+    run_clean(study, "--yes")
+    assert all(folder.checkpoint.exists() for folder in begun)
+    run_clean(study, "--yes", "--interrupted")
+    assert "interrupted" in capsys.readouterr().out
+    assert not any(folder.path.exists() for folder in begun)
+    assert all(folder.record.exists() for folder in ended)
+
+
+def test_an_interrupted_run_that_ended_since_the_listing_stays(study, add):
+    folder = add(0, "interrupted")
+    (item,) = clean.leftovers(study, ["interrupted"])
+    add(0, "finished")
+    assert not clean.remove(item)
+    assert folder.record.exists()
+
+
 def test_nothing_of_a_live_owner_is_touched(study, add, capsys):
-    old, new = add(0, source="0" * 16), add(1, None)
+    old, new, begun = add(0, source="0" * 16), add(1, None), add(3, "running")
     elsewhere = add(2, None)
     elsewhere.lock.write_text(json.dumps({"host": "another", "pid": 1, "started": 1}))
-    with locks.hold(old.lock), locks.hold(new.lock):
+    with locks.hold(old.lock), locks.hold(new.lock), locks.hold(begun.lock):
         before = everything(study)
-        assert run_clean(study, "--yes", "--old-code") == 0
+        assert run_clean(study, "--yes", "--old-code", "--interrupted") == 0
         assert everything(study) == before
     assert "nothing to remove" in capsys.readouterr().out
 

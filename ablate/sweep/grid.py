@@ -13,12 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
-from hydra_plugins.hydra_joblib_launcher.joblib_launcher import JoblibLauncher
 from omegaconf import DictConfig
 from rich.console import Console
 
@@ -32,7 +33,6 @@ from ablate.sweep.plan import Plan, make_plan
 from ablate.sweep.progress import Display
 from ablate.sweep.runs import PlannedRun, Watcher, duration, planned_runs
 from ablate.sweep.until import Blocks
-from hydra_plugins.ablate_launchers import ClusterLauncher
 
 FAILED, INTERRUPTED = 1, 130
 ENDED = ("finished", "diverged", "failed")
@@ -68,10 +68,7 @@ class Sweep:
         self.blocks = Blocks(plan) if plan.sweep.until is not None else None
         self.watcher = Watcher()
         self.stop_file = plan.study.stop_file(plan.sweep.id)
-        if isinstance(launcher, ClusterLauncher):
-            launcher.stop_file = self.stop_file
-        elif isinstance(launcher, JoblibLauncher):
-            launcher.joblib |= {"initializer": worker.end_with, "initargs": (os.getpid(),)}
+        _prepare(launcher, self.stop_file)
         self.tried: set[RunFolder] = set()
         self.attempts: Counter[RunFolder] = Counter()
         self.errors: dict[RunFolder, str] = {}
@@ -314,8 +311,19 @@ def _load_analysis() -> None:
         importlib.import_module("analysis.comparison")
 
 
-def _at_once(launcher: Launcher) -> int | None:
+# Launchers are told apart by what they have: Hydra executes the modules of plugins anew when it looks for them, so that
+# a class imported before that, by a script of the user's for one, is not the class of the launcher that runs.
+def _prepare(launcher: Any, stop_file: Path) -> None:
+    """Have the launcher see the stop file, and the workers of a pool end when this process does."""
+    if hasattr(launcher, "stop_file"):
+        launcher.stop_file = stop_file
+    elif hasattr(launcher, "joblib"):
+        launcher.joblib |= {"initializer": worker.end_with, "initargs": (os.getpid(),)}
+
+
+def _at_once(launcher: Any) -> int | None:
     """How many runs the launcher trains at a time; None where a cluster decides."""
-    if isinstance(launcher, ClusterLauncher):
-        return launcher.at_once
-    return max(1, int(launcher.joblib["n_jobs"])) if isinstance(launcher, JoblibLauncher) else 1
+    if hasattr(launcher, "joblib"):
+        return max(1, int(launcher.joblib["n_jobs"]))
+    at_once: int | None = getattr(launcher, "at_once", 1)
+    return at_once

@@ -15,6 +15,7 @@ from ablate.records import Status
 from tests.sweep.clusters import CONF, LONG, folders, needs_slurm, records, step_of, wait_for
 
 pytestmark = [needs_slurm, pytest.mark.slow, pytest.mark.xdist_group("slurm")]
+PACED = ("--config-dir", str(CONF), "task=faulty", "task.how=wait", "task.at=1")
 SLURM = ("-m", "hydra/launcher=submitit_slurm", "hydra.launcher.poll_s=0.5", "runtime.device=cpu")
 
 
@@ -74,7 +75,10 @@ def at_work(folder, seen: int) -> bool:
 
 
 def preempt(name: str, folder, *, outright: bool) -> None:
-    """Requeue the run's job and wait until the run goes on; asked again while nothing comes of it."""
+    """Requeue the run's job and wait until the run goes on; asked again while nothing comes of it.
+
+    On a busy machine Slurm may lose a warning, or hold a job whose start took too long, as it may for anybody.
+    """
     before = folder.read().resumed
     (job,) = jobs_of(name)
 
@@ -85,10 +89,9 @@ def preempt(name: str, folder, *, outright: bool) -> None:
         return False
 
     for _ in range(5):
-        if obeyed(job, outright=outright) and goes_on(45):
+        if goes_on(30 if obeyed(job, outright=outright) else 1):
             return
-        if goes_on(0.5):
-            return
+        subprocess.run(["scontrol", "release", job], capture_output=True, timeout=60, check=False)
     told = [slurm("squeue"), slurm("scontrol", "show", "job", job), folder.log.read_text()[-2000:]]
     raise AssertionError("\n".join(["not requeued", str(folder.read()), *told]))
 
@@ -119,8 +122,12 @@ def test_a_job_cancelled_by_somebody_is_one_failure_and_the_others_finish(slurm_
 
 
 def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep, name):
-    """Warned by SIGUSR2 as submitit has Slurm do, and requeued outright as an administrator would."""
-    process = slurm_sweep(*LONG, "training.steps=30000", "training.eval_every=15000", "seed=0", "study=preempted")
+    """Warned by SIGUSR2 as submitit has Slurm do, and requeued outright as an administrator would.
+
+    Steps of 10 ms or more, so that the run is not over before the tenth, however fast the machine.
+    """
+    often = ("training.log_every=50", "training.eval_every=5000", "runtime.checkpoint_every=100")
+    process = slurm_sweep(*PACED, "task.seconds=0.01", "training.steps=10000", *often, "seed=0", "study=preempted")
     folder = running("preempted")
     for turn in range(10):
         seen = step_of(folder)
@@ -128,7 +135,7 @@ def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep
         preempt(name, folder, outright=bool(turn % 2))
     ended(process, 0)
     (record,) = records("preempted")
-    assert (record.status, record.steps_done) == (Status.finished, 30000)
+    assert (record.status, record.steps_done) == (Status.finished, 10000)
     assert record.resumed >= 10
     lines = folder.metrics.read_text().splitlines()
     steps = [(line["split"], line["step"]) for line in folder.read_metrics()]
@@ -138,9 +145,9 @@ def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep
 
 def test_a_run_over_its_time_limit_is_requeued_until_it_is_done(slurm_sweep):
     """Steps of .2 s on any machine: 120 s of them, with a limit of 120 s and a warning 30 s or more before it."""
-    paced = ("--config-dir", str(CONF), "task=faulty", "task.how=wait", "task.at=1", "training.steps=600")
-    limit = ("hydra.launcher.timeout_min=2", "hydra.launcher.signal_delay_s=30", "training.eval_every=300")
-    process = slurm_sweep(*paced, *limit, "seed=0", "study=limited")
+    steps = ("training.steps=600", "training.eval_every=300")
+    limit = ("hydra.launcher.timeout_min=2", "hydra.launcher.signal_delay_s=30")
+    process = slurm_sweep(*PACED, *steps, *limit, "seed=0", "study=limited")
     ended(process, 0)
     (record,) = records("limited")
     assert (record.status, record.steps_done) == (Status.finished, 600)

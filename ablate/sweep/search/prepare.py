@@ -71,6 +71,7 @@ class Prepared(NamedTuple):
                 "hydra.sweeper.metric": ", ".join(f"{one.direction} {one.metric}" for one in self.objectives)
             },
             "seeds": {"seeds": ", ".join(map(str, self.seeds))},
+            "study": {"study": self.folder.path.name},
             **({"constraints": kept} if kept else {}),
         }
 

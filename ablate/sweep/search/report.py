@@ -168,6 +168,9 @@ def as_experiment(title: str, overrides: Sequence[str]) -> str:
     values: dict[str, Any] = {}
     for override in OverridesParser.create().parse_overrides(list(overrides)):
         key = str(override.key_or_group)
+        if key == "experiment":  # the group that this file is chosen from
+            groups.insert(0, {"/experiment@_global_": plain_value(override.value())})
+            continue
         if key in known_groups():
             groups.append({f"override /{key}": plain_value(override.value())})
             continue

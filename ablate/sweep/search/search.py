@@ -4,11 +4,13 @@ Trials are asked for and trained `n_jobs` at a time. Every run is a run as in an
 once, locked, resumed. Only `ablate.sweep.grid.Sweep` deals with the launcher.
 """
 
+import contextlib
 import math
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 import optuna
 from hydra.core.config_loader import ConfigLoader
@@ -19,6 +21,7 @@ from rich.console import Console
 
 from ablate import locks
 from ablate.config.errors import ConfigError, refuse
+from ablate.jsonfiles import RecordError
 from ablate.records import PlannedCell, RunFolder, RunRecord, Status
 from ablate.resume import read_or_none
 from ablate.sweep.grid import FAILED, INTERRUPTED, Sweep
@@ -94,9 +97,10 @@ class Search:
         except ConfigError:
             self.close()
             raise
-        except OSError as error:
+        except FAULTS as error:
             self.close()
-            raise ConfigError(f"{shown(prepared.place)}: cannot be written ({error}); nothing was run") from error
+            reason = next(iter(str(error.__cause__ or error).splitlines()), type(error).__name__)
+            raise ConfigError(f"{shown(prepared.place)}: cannot be written ({reason}); nothing was run") from error
 
     def run(self) -> int:
         """Search until enough trials count, print what was found, and return the exit code.
@@ -244,11 +248,30 @@ class Search:
         for some in self._parts():
             runs = [PlannedRun(cell, seed, self._run(cell, seed)) for seed in some for cell in going.values()]
             if runs and not self._is_stopped():
+                self._reopen(runs)
                 self.sweep.take_in(list({run.folder: run for run in runs}.values()))
                 self.sweep.train_left()
             done += len(some)
             self.trained.update({cell.cell: done for cell in going.values()})
             going = {trial: cell for trial, cell in going.items() if self._goes_on(trial, cell, some)}
+
+    def _reopen(self, runs: Sequence[PlannedRun]) -> None:
+        """Have runs go on that the pruner of another search stopped: it judged them beside other trials."""
+        for run in runs:
+            record = read_or_none(run.folder)
+            if record is None or record.status is not Status.pruned or self._is_own(record.sweep):
+                continue
+            with locks.hold(run.folder.lock) as mine:
+                if mine:
+                    run.folder.write(replace(record, status=Status.interrupted))
+
+    def _is_own(self, sweep: str | None) -> bool:
+        """Whether a sweep was a call of this very search."""
+        with contextlib.suppress(OSError, RecordError):
+            search = self.folder.read_sweep(sweep or "none").search or {}
+            mine = (self.prepared.place, self.prepared.settings.study_name)
+            return (search.get("storage"), search.get("study_name")) == mine
+        return False
 
     def _parts(self) -> list[list[int]]:
         """The seeds of a trial in the parts that are trained one after the other: what can be stopped in between."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep
 from omegaconf import DictConfig
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -121,7 +121,9 @@ def read_space(loader: ConfigLoader | None, arguments: Sequence[str], params: Ma
     Raises ConfigError for an empty space and for an interval that is none.
     """
     parser = OverridesParser.create(config_loader=loader)
-    written = parser.parse_overrides([*_flat(params), *arguments])
+    given = parser.parse_overrides(list(arguments))
+    refuse_twice(given)
+    written = [*parser.parse_overrides(list(_flat(params))), *given]
     by_key = {str(override.key_or_group): override for override in written}
     seeds = by_key.pop("seed", None)
     read = [(override, _distribution(override)) for override in by_key.values()]
@@ -145,6 +147,17 @@ def _flat(params: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
             yield f"{name}={'null' if value is None else value}"
 
 
+def refuse_twice(written: Sequence[Override]) -> None:
+    """Raise ConfigError where a key with several values is given again: its values would be dropped without a word."""
+    several: dict[str, Override] = {}
+    for one in written:
+        key, value = str(one.key_or_group), one.value()
+        if key in several:
+            raise ConfigError(f"{key}: given twice, {several[key].input_line} and {one.input_line}; leave one out")
+        if one.is_sweep_override() and not (isinstance(value, ChoiceSweep) and len(value.list) == 1):
+            several[key] = one
+
+
 def fixed_text(override: Override) -> str:
     """Return the text of an override that has one value, without the choice(...) around it."""
     return levels_of(override)[0] if override.is_sweep_override() else str(override.input_line)
@@ -159,6 +172,10 @@ def _distribution(override: Override) -> BaseDistribution | None:
         return _range(override, value)
     if not override.is_sweep_override():
         return None
+    if tags := getattr(value, "tags", None):
+        raise ConfigError(
+            f"{override.input_line}: {', '.join(sorted(tags))} says nothing of a choice; use interval or range"
+        )
     choices = [level.partition("=")[2] for level in levels_of(override)]
     twice = next((choice for choice in choices if choices.count(choice) > 1), None)
     if twice is not None:
@@ -193,7 +210,7 @@ def _range(override: Override, value: RangeSweep) -> BaseDistribution | None:
     assert stop is not None
     count = math.ceil((stop - start) / step - 1e-9) if step > 0 else 0
     if count < 1:
-        raise ConfigError(f"{override.input_line}: no value in it")
+        raise ConfigError(f"{override.input_line}: no value in it; write range(lowest,stop), with a step above 0")
     if count == 1:
         return None
     log, last = _is_log(override, value.tags), start + (count - 1) * step

@@ -4,6 +4,7 @@ The default is a journal in the study's folder. Every path is made absolute befo
 folder.
 """
 
+import re
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
@@ -51,6 +52,8 @@ def address(given: str | None, study: StudyFolder, name: str) -> str:
     """Return where trials are kept: a journal's absolute path, or a URL with one; raises ConfigError."""
     if given is None:
         return str(study.search_journal(name).absolute())
+    if "uri=true" not in given:
+        given = re.sub(r"^sqlite\+pysqlite:///", SQLITE, given)
     if given.startswith(SQLITE):
         path = given.removeprefix(SQLITE)
         if path in ("", ":memory:"):
@@ -123,6 +126,12 @@ def open_study(storage: BaseStorage, name: str, directions: Sequence[str], ident
         directions=[optuna.study.StudyDirection[direction.upper()] for direction in directions],
         load_if_exists=True,
     )
+    have, wanted = [one.name.lower() for one in study.directions], [one.lower() for one in directions]
+    if have != wanted:
+        raise ConfigError(
+            f"hydra.sweeper.study_name={name}: was made to {', '.join(have)}, and is to {', '.join(wanted)} now; "
+            "choose another name"
+        )
     stored = study.user_attrs.get(IDENTITY)
     if stored is None and study.get_trials(deepcopy=False):
         raise ConfigError(f"hydra.sweeper.study_name={name}: holds trials of another program; choose another name")

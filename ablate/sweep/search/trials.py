@@ -66,8 +66,9 @@ def lose(study: optuna.Study, trial: FrozenTrial, reason: str) -> FrozenTrial:
     storage.set_trial_user_attr(trial._trial_id, LOST, True)
     storage.set_trial_user_attr(trial._trial_id, REASON, reason)
     told = study.tell(trial.number, state=TrialState.FAIL)
-    if RUN in trial.user_attrs:
-        study.enqueue_trial(trial.params)
+    values = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+    if values or RUN in trial.user_attrs:
+        study.enqueue_trial(values)
     return told
 
 

@@ -20,7 +20,7 @@ from ablate.config.labels import factors_of, label_of
 from ablate.sweep.plan import levels_of
 from ablate.sweep.search.prepare import read_settings
 from ablate.sweep.search.settings import Settings
-from ablate.sweep.search.space import fixed_text
+from ablate.sweep.search.space import fixed_text, refuse_twice
 
 FIRST_TUNING_SEED = 1000
 """Where the seeds of a tuning begin when only their number is given: far from the report's, which begin at 0."""
@@ -96,6 +96,7 @@ def read_tuning(config: DictConfig) -> TuneSettings:
 def read_question(loader: ConfigLoader | None, arguments: Sequence[str], settings: TuneSettings) -> Question:
     """Take the command line apart; raises ConfigError where it names no variants."""
     written = OverridesParser.create(config_loader=loader).parse_overrides(list(arguments))
+    refuse_twice(written)
     by_key = {str(override.key_or_group): override for override in written}
     if "seed" in by_key:
         raise ConfigError(f"{by_key['seed'].input_line}: a tuning has seeds=... to choose on and report_seeds=...")
@@ -114,10 +115,18 @@ def read_question(loader: ConfigLoader | None, arguments: Sequence[str], setting
     return Question(_named(combinations, settings.study_name), space, fixed)
 
 
-def with_default_space(question: Question, settings: TuneSettings, rate: float) -> Question:
-    """Return the question with a decade on each side of the learning rate, where nothing is searched."""
-    if question.space or settings.params:
-        return question
+def with_default_space(question: Question, rates: Sequence[float]) -> Question:
+    """Return the question with a decade on each side of the learning rate, the same for every variant.
+
+    Raises ConfigError where the variants, whose rates are given, do not share one.
+    """
+    rate = rates[0]
+    if set(rates) != {rate}:
+        told = ", ".join(f"{one.label} {own:g}" for one, own in zip(question.variants, rates, strict=True))
+        raise ConfigError(
+            f"optimizer.lr: the variants begin with different ones ({told}), so say what is searched for all of them, "
+            f"such as 'optimizer.lr=tag(log,interval({min(rates) / 10:g},{max(rates) * 10:g}))'"
+        )
     return question._replace(space=[f"optimizer.lr=tag(log,interval({rate / 10:g},{rate * 10:g}))"])
 
 

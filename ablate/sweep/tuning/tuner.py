@@ -78,6 +78,8 @@ class Tuner:
         self.composer = Composer(loader, config, self.report_seeds[0])
         self.question = self._question()
         self.prepared = [self._prepare(variant) for variant in self.question.variants]
+        if len({one.folder.path for one in self.prepared}) > 1:
+            raise ConfigError("study: these variants belong to several studies; name one with study=NAME")
         self.folder = self.prepared[0].folder
         self.path = self.folder.tuning(self.settings.study_name)
         self.evaluation = int(self.prepared[0].first.config.evaluation.seed)
@@ -105,9 +107,11 @@ class Tuner:
 
     def _question(self) -> Question:
         question = read_question(self.loader, self.arguments, self.settings)
-        first = [*question.fixed, *question.variants[0].overrides]
-        composed = self.composer.cell(first, []).config
-        return with_default_space(question, self.settings, float(composed.optimizer["lr"]))
+        if question.space or self.settings.params:
+            return question
+        given = [[*question.fixed, *one.overrides] for one in question.variants]
+        rates = [float(self.composer.cell(overrides, []).config.optimizer["lr"]) for overrides in given]
+        return with_default_space(question, rates)
 
     def _prepare(self, variant: Variant) -> Prepared:
         """Check the search of one variant; they differ in nothing but the variant."""
@@ -121,7 +125,8 @@ class Tuner:
         """Return what must stay the same for two calls to be one tuning, in words."""
         first, settings = self.prepared[0], self.settings
         shared = {key: value for key, value in first.identity().items() if key in ("space", "objectives", "seeds")}
-        fixed = {one.partition("=")[0]: one.partition("=")[2] for one in self._kept(self.question.fixed)}
+        given = dict(one.partition("=")[::2] for one in self._kept(first.space.fixed))
+        fixed = {key: value for key, value in given.items() if key not in self.question.variants[0].factors}
         return {
             **shared,
             "variants": {"variants": ", ".join(one.label for one in self.question.variants)},

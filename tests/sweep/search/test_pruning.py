@@ -41,6 +41,18 @@ def test_b9_a_pruned_trial_is_pruned_not_failed_and_its_other_seeds_are_not_trai
     assert study.best_trial not in pruned
 
 
+def test_what_one_search_pruned_goes_on_for_another_that_does_not_prune(search):
+    """The sampler's seed is the same, so both begin with the same trials."""
+    alike = (LR, *CURVE, "hydra.sweeper.n_trials=2")
+    search(*alike, "hydra/sweeper/pruner=threshold", "hydra.sweeper.pruner.upper=0.1", "hydra.sweeper.study_name=a")
+    assert states(stored("multirun/copy_repeat/search/a.journal", "a")) == ["pruned"] * 2
+    assert {record.status for record in records()} == {Status.pruned}
+    result = search(*alike, "hydra.sweeper.study_name=b")
+    assert result.code == 0, result
+    assert states(stored("multirun/copy_repeat/search/b.journal", "b")) == ["complete"] * 2
+    assert [(record.status, record.steps_done) for record in records()] == [(Status.finished, 8)] * 2
+
+
 def test_runs_that_were_trained_before_are_judged_against_too(search, sweep):
     sweep(*CURVE, "optimizer.lr=1e-2,2e-2,3e-2")
     space = "optimizer.lr=choice(1e-2,2e-2,3e-2,1e-6)"

@@ -1,5 +1,6 @@
 """A search from its command line to its best config, in this process."""
 
+import contextlib
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import yaml
 import ablate.job
 import ablate.run
 from ablate.records import RunFolder, RunRecord, Status, StudyFolder
+from ablate.sweep.cells import Composer
 from tests.sweep.search.conftest import LR, states, stored
 
 STUDY = "multirun/copy_repeat"
@@ -63,6 +65,43 @@ def test_the_best_config_trains_as_an_experiment_and_as_pasted_overrides_and_is_
     assert with_file.code == 0, with_file
     assert with_file.out == cli(*pasted, dry).out
     assert stored().best_trial.user_attrs["run"]["folder"] in with_file.out
+
+
+def test_the_best_of_an_experiment_is_written_with_it(cli, in_tmp):
+    small = ("training.steps=4", "training.eval_every=2", "evaluation.sequences=8", "model.width=8", "model.heads=2")
+    command = ("-m", "hydra/launcher=basic", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=1")
+    result = cli(*command, "experiment=copy_small", *small, LR, "attention=rope,none")
+    assert result.code == 0, result
+    (run,) = runs("multirun/copy_small")
+    folder = str(in_tmp / "multirun/copy_small/search")
+    assert run.cell[:8] in cli("--config-dir", folder, "experiment=search", "sweep.dry_run=true").out
+
+
+def test_two_studies_do_not_share_a_search_by_accident(search):
+    place = "hydra.sweeper.storage=sqlite:///both.db"
+    assert search(LR, "hydra.sweeper.n_trials=1", place, "study=one").code == 0
+    result = search(LR, "hydra.sweeper.n_trials=1", place, "study=two")
+    assert result.code == 2
+    assert "study: was one, now two" in result.err
+
+
+def test_a_grid_point_whose_search_died_before_it_was_tied_is_tried_again(search, monkeypatch):
+    grid = ["attention=rope,roper,none", "hydra/sweeper/sampler=grid", "hydra.sweeper.n_trials=3"]
+    unchecked, calls = Composer.unchecked, []
+
+    def dies(self, *arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return unchecked(self, *arguments)
+
+    monkeypatch.setattr(Composer, "unchecked", dies)
+    with contextlib.suppress(KeyboardInterrupt):
+        search(*grid)
+    monkeypatch.undo()
+    search(*grid)
+    done = [one.params["attention"] for one in stored().trials if one.state.name == "COMPLETE"]
+    assert sorted(done) == ["none", "rope", "roper"]
 
 
 def test_b4_the_same_command_goes_on_to_n_trials_in_total_and_finds_its_runs_again(search):

@@ -61,6 +61,18 @@ def test_a_study_of_another_program_is_refused(tmp_path):
         open_study(storage, "search", ["minimize"], IDENTITY)
 
 
+def test_a_study_that_was_made_for_another_direction_is_refused(tmp_path):
+    storage = open_storage(str(tmp_path / "a.journal"))
+    optuna.create_study(storage=storage, study_name="search")
+    with pytest.raises(ConfigError, match="was made to minimize, and is to maximize now"):
+        open_study(storage, "search", ["maximize"], IDENTITY)
+
+
+def test_the_driver_in_an_sqlite_url_changes_nothing(in_tmp):
+    study = StudyFolder(in_tmp)
+    assert address("sqlite+pysqlite:///a.db", study, "search") == f"sqlite:///{in_tmp}/a.db"
+
+
 def test_differences_name_what_came_and_what_went():
     found = differences({"space": {"a": "1", "b": "2"}}, {"space": {"b": "3", "c": "4"}})
     assert found == ["a: was 1, now not given", "b: was 2, now 3", "c: was not given, now 4"]

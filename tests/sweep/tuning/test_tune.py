@@ -166,7 +166,9 @@ def test_a_killed_tuning_goes_on_where_it_was(tuning, in_tmp, tiny):
         ([VARIANTS, "hydra.sweeper.metric=[eval/loss,seconds]"], "chooses by one metric"),
         ([VARIANTS, "hydra.sweeper.timeout=5"], "timeout=5: would end one variant's search before another's"),
         ([VARIANTS, "hydra.sweeper.max_failure_rate=0.5"], "max_failure_rate=0.5: would end one variant's search"),
-        ([VARIANTS, "bugdet=3"], "bugdet=3: no such key"),
+        ([VARIANTS, "bugdet=3"], "bugdet=3: no such option; did you mean budget?"),
+        (["optimizer.lr=1e-3,1e-2"], "optimizer.lr: the variants begin with different ones"),
+        (["model.layers=1,2", "model.layers=range(1,3)"], "model.layers: given twice"),
         (["attention=rope,ropr"], "did you mean rope"),
         ([VARIANTS, "model.attention.base=interval(10,1000)"], "none: "),
         ([VARIANTS, "name=../x"], "letters, digits"),
@@ -178,6 +180,21 @@ def test_bad_input_is_one_line_before_anything_is_written(tuning, in_tmp, argume
     assert result.code == 2, result
     assert message in result.err
     assert not list(in_tmp.iterdir())
+
+
+def test_variants_that_belong_to_several_studies_are_refused(cli, in_tmp):
+    result = cli("-m", "hydra/sweeper=tune", "task=copy,copy_repeat")
+    assert result.code == 2
+    assert "these variants belong to several studies; name one with study=NAME" in result.err
+    assert not list(in_tmp.iterdir())
+
+
+def test_a_fixed_value_that_changed_in_a_config_of_the_search_is_refused_too(tuning):
+    params = "+hydra.sweeper.params={optimizer.lr: 'interval(1e-3,1e-2)', training.grad_clip: %s}"
+    assert tuning(VARIANTS, *SMALL, params % "1.0").code == 0
+    result = tuning(VARIANTS, *SMALL, params % "0.001")
+    assert result.code == 2
+    assert "training.grad_clip: was 1.0, now 0.001" in result.err
 
 
 def test_another_command_under_the_same_name_is_refused_naming_what_differs(tuning):
@@ -219,9 +236,10 @@ def test_commas_are_variants_and_functions_are_searched():
     assert question.space == ["model.width=choice(8,16)"]
     assert question.fixed == ["training.steps=9"]
     assert question.variants[1].search == "tune-rope-layers=2"
-    assert with_default_space(question, TuneSettings(), 1e-3) == question
-    bare = question._replace(space=[])
-    assert with_default_space(bare, TuneSettings(), 1e-3).space == ["optimizer.lr=tag(log,interval(0.0001,0.01))"]
+    bare = question._replace(space=[], variants=question.variants[:2])
+    assert with_default_space(bare, [1e-3, 1e-3]).space == ["optimizer.lr=tag(log,interval(0.0001,0.01))"]
+    with pytest.raises(ConfigError, match=r"begin with different ones .* 0.001, .* 0.03\).*interval\(0.0001,0.3\)"):
+        with_default_space(bare, [1e-3, 3e-2])
 
 
 def test_labels_that_a_file_system_would_not_tell_apart_get_searches_of_their_own():
