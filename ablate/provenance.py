@@ -75,12 +75,11 @@ def git_diff() -> str:
 
 def _git(*arguments: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(PACKAGE), *arguments], capture_output=True, text=True, timeout=20, check=False
-        )
+        done = subprocess.run(["git", "-C", str(PACKAGE), *arguments], capture_output=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    # A changed file may hold anything, in no encoding.
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
 
 
 @cache

@@ -1,7 +1,9 @@
 """Runs handed to Ray: to an instance of this machine, or to a cluster that is there already."""
 
 import os
+import signal
 import socket
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +12,7 @@ import ray
 from hydra.core.utils import JobReturn
 
 from ablate.config.errors import ConfigError
+from ablate.stop import SIGNALS
 from ablate.sweep.handover import Carrier, never_begun, without_result
 
 LOCAL = "local"
@@ -47,7 +50,11 @@ def connect(address: str, workers: int) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if address == LOCAL:
         quiet |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     ray.init(address=address, **quiet)
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in before.items():  # Ray takes SIGTERM for itself, which would end a sweep without a word
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def carry_out(

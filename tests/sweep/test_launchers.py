@@ -165,7 +165,7 @@ def test_g1_a_task_of_the_script_itself_is_refused_at_the_start_unless_it_stays_
 ):
     (in_tmp / "mine.py").write_text(SCRIPT)
     (in_tmp / "conf/task").mkdir(parents=True)
-    (in_tmp / "conf/task/mine.yaml").write_text("_target_: __main__.Mine\nseq_len: 8\nhow: fine\nat: 3\n")
+    (in_tmp / "conf/task/mine.yaml").write_text("_target_: __main__.Mine\nseq_len: 8\nhow: fine\nat: 3\nseconds: 0.2\n")
     sized = [value for value in tiny if not value.startswith("task.")]
     done = subprocess.run(
         [sys.executable, "mine.py", "-m", f"hydra/launcher={launcher}", "--config-dir=conf", "task=mine", *sized],
