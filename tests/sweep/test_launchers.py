@@ -132,6 +132,17 @@ def test_a_ray_worker_that_is_killed_takes_its_own_run_only(spawn, tiny):
 
 
 @needs_ray
+@pytest.mark.slow
+def test_a_sweep_on_ray_that_is_told_to_end_saves_what_runs(spawn, tiny):
+    process = spawn(*RAY, *tiny, *LONG, "seed=0", "study=ended")
+    wait_for(lambda: folders("ended") and step_of(folders("ended")[0]) > 0)
+    process.terminate()
+    out, _ = told(process, 130)
+    assert "the same command continues" in out
+    assert [record.status for record in records("ended")] == [Status.interrupted]
+
+
+@needs_ray
 @pytest.mark.parametrize(
     ("address", "why"),
     [("127.0.0.1:1", "nothing answers there"), ("ray://127.0.0.1:1", "nothing answers there"), ("here", "HOST:PORT")],

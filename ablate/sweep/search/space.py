@@ -151,11 +151,17 @@ def refuse_twice(written: Sequence[Override]) -> None:
     """Raise ConfigError where a key with several values is given again: its values would be dropped without a word."""
     several: dict[str, Override] = {}
     for one in written:
-        key, value = str(one.key_or_group), one.value()
+        key = str(one.key_or_group)
         if key in several:
             raise ConfigError(f"{key}: given twice, {several[key].input_line} and {one.input_line}; leave one out")
-        if one.is_sweep_override() and not (isinstance(value, ChoiceSweep) and len(value.list) == 1):
+        if has_several(one):
             several[key] = one
+
+
+def has_several(override: Override) -> bool:
+    """Whether the override gives its key more than one value; `choice(a)` does not."""
+    value = override.value()
+    return override.is_sweep_override() and not (isinstance(value, ChoiceSweep) and len(value.list) == 1)
 
 
 def fixed_text(override: Override) -> str:

@@ -20,7 +20,7 @@ from ablate.config.labels import factors_of, label_of
 from ablate.sweep.plan import levels_of
 from ablate.sweep.search.prepare import read_settings
 from ablate.sweep.search.settings import Settings
-from ablate.sweep.search.space import fixed_text, refuse_twice
+from ablate.sweep.search.space import fixed_text, has_several, refuse_twice
 
 FIRST_TUNING_SEED = 1000
 """Where the seeds of a tuning begin when only their number is given: far from the report's, which begin at 0."""
@@ -136,9 +136,7 @@ def _names_variants(override: Override) -> bool:
 
 
 def _is_searched(override: Override) -> bool:
-    value = override.value()
-    only_one = isinstance(value, ChoiceSweep) and len(value.list) == 1
-    return override.is_sweep_override() and not _names_variants(override) and not only_one
+    return has_several(override) and not _names_variants(override)
 
 
 def _named(combinations: Sequence[list[str]], name: str) -> list[Variant]:

@@ -15,6 +15,7 @@ import ablate.job
 import ablate.run
 from ablate.records import RunFolder, RunRecord, Status, StudyFolder
 from ablate.sweep.cells import Composer
+from ablate.sweep.search.storage import close_storage, open_storage
 from tests.sweep.search.conftest import LR, states, stored
 
 STUDY = "multirun/copy_repeat"
@@ -83,6 +84,16 @@ def test_two_studies_do_not_share_a_search_by_accident(search):
     result = search(LR, "hydra.sweeper.n_trials=1", place, "study=two")
     assert result.code == 2
     assert "study: was one, now two" in result.err
+
+
+def test_a_storage_that_opens_but_cannot_be_written_is_refused_in_one_line(search, in_tmp):
+    close_storage(open_storage(f"sqlite:///{in_tmp}/only_read.db"))
+    result = search(LR, f'hydra.sweeper.storage="sqlite+pysqlite:///file:{in_tmp}/only_read.db?mode=ro&uri=true"')
+    assert result.code == 2, result
+    assert "cannot be written" in result.err
+    assert result.err.count("\n") == 1
+    left = [path.name for path in (in_tmp / "multirun").rglob("*") if path.is_file()]
+    assert left == [".search.turn"]  # what processes queue at to open the storage
 
 
 def test_a_grid_point_whose_search_died_before_it_was_tied_is_tried_again(search, monkeypatch):
