@@ -7,7 +7,8 @@ Lists what can go, with sizes, and removes it for good once `--yes` or the answe
 - run folders in which no run ever began (no record, no result, no checkpoint, no file of yours);
 - with `--interrupted`, runs that were begun and not ended, with their checkpoints: without it they stay, since the same
   command continues them;
-- with `--old-code`, runs of another state of the source code than the present one.
+- with `--old-code`, runs of another state of the source code than the present one; a run whose own modules are not to
+  be found here stays.
 
 What ended under the present code stays. Nothing is touched that a live process holds, nor anything behind a symbolic
 link. Imports neither torch nor Hydra.
@@ -94,7 +95,7 @@ def _never_began(folder: RunFolder) -> bool:
 
 
 def _is_of_old_code(folder: RunFolder) -> bool:
-    """Whether the run's source is known and is not the present one; a run that cannot be read is left alone."""
+    """Whether the run's code is known and is not the present one; where either cannot be read, the run stays."""
     record = read_or_none(folder)
     if record is None or not record.source:
         return False
@@ -102,7 +103,8 @@ def _is_of_old_code(folder: RunFolder) -> bool:
         values = yaml.safe_load(folder.config.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return False
-    return isinstance(values, dict) and record.source != provenance.source_fingerprint(values)
+    present = provenance.fingerprint_on_disk(values) if isinstance(values, dict) else None
+    return present is not None and record.source != present
 
 
 def _was_interrupted(folder: RunFolder) -> bool:

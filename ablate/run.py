@@ -15,6 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from ablate import provenance  # noqa: F401  (notes the code before any of it is imported)
 from ablate.config import arguments, explain
 from ablate.config.errors import ConfigError, refuse
 from ablate.config.register import config_dir, given_overrides, plain, to_run_config

@@ -55,6 +55,22 @@ def everything(study: StudyFolder) -> set[str]:
     return {path.relative_to(study.path).as_posix() for path in study.path.rglob("*")}
 
 
+@pytest.mark.parametrize("target", ["nowhere.schemes.Mine", "theirlab.gone.Mine", "theirlab.schemes.Mine"])
+def test_old_code_never_takes_runs_whose_own_modules_are_not_here_and_imports_nothing(
+    study, add, tmp_path, monkeypatch, capsys, target
+):
+    (tmp_path / "theirlab").mkdir()
+    (tmp_path / "theirlab" / "__init__.py").write_text("raise SystemExit('executed')\n")
+    (tmp_path / "theirlab" / "schemes.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = {"model": {"_target_": target}}
+    here = target == "theirlab.schemes.Mine"
+    made_by = provenance.fingerprint_on_disk(config) if here else "another"
+    add(0, source=made_by).config.write_text(yaml.safe_dump(config))
+    assert run_clean(study, "--old-code", "--yes") == 0
+    assert "nothing to remove" in capsys.readouterr().out
+
+
 def test_a_study_in_order_has_nothing_to_remove(study, add, capsys):
     for seed, status in enumerate(["finished", "interrupted", "failed", "diverged", "pruned"]):
         add(seed, status)

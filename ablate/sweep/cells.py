@@ -47,11 +47,12 @@ class Composer:
         except (*EXPECTED, ValueError) as error:
             raise ConfigError(explain(error, overrides)) from error
         typed = to_run_config(composed)
+        source = provenance.source_fingerprint(values)  # first, while none of the code is imported
         preflight.check(typed)
         _check_folder(composed, values, self.seed)
         _check_importable(composed, values)
         ablation.check(composed, overrides, values)
-        study, source = Path(str(composed.hydra.sweep.dir)), provenance.source_fingerprint(values)
+        study = Path(str(composed.hydra.sweep.dir))
         planned = _planned(composed, overrides, values, factors)
         planned.overrides = settled(overrides, made)
         return Cell(planned, typed, study, source)

@@ -87,6 +87,29 @@ def test_g8_code_edited_while_jobs_wait_is_told_in_the_table_of_that_sweep(in_tm
     assert "mixed code" in told.lower(), told
 
 
+@pytest.mark.parametrize("launcher", ["basic", "local"])
+def test_what_a_process_has_begun_with_it_keeps(in_tmp, tiny, launcher):
+    """A scheme that the first run does not use is edited before the second uses it, in the same process."""
+    scheme = copied(in_tmp / "tree").with_name("alibi.py")
+    pool = ["hydra.launcher.n_jobs=1"] if launcher == "local" else []
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ablate.run", "-m", *tiny, f"hydra/launcher={launcher}", *pool]
+        + ["attention=rope,alibi", "study=edited"],
+        env=environment(in_tmp / "tree"),
+        cwd=in_tmp,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 120
+    while not list(Path("multirun/edited").glob("runs/*/seed=0/run.json")) and time.monotonic() < until:
+        time.sleep(0.01)
+    scheme.write_text("1 / 0\n")
+    told, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, told
+    assert len(set(sources())) == 1
+    assert "mixed code" not in told.lower()
+
+
 def test_changes_since_the_commit_lie_beside_the_run(in_tmp, tiny):
     tree = in_tmp / "tree"
     scheme = copied(tree)
