@@ -57,12 +57,13 @@ def everything(study: StudyFolder) -> set[str]:
 
 @pytest.mark.parametrize("target", ["nowhere.schemes.Mine", "theirlab.gone.Mine", "theirlab.schemes.Mine"])
 def test_old_code_never_takes_runs_whose_own_modules_are_not_here_and_imports_nothing(
-    study, add, tmp_path, monkeypatch, capsys, target
+    study, add, monkeypatch, capsys, target
 ):
-    (tmp_path / "theirlab").mkdir()
-    (tmp_path / "theirlab" / "__init__.py").write_text("raise SystemExit('executed')\n")
-    (tmp_path / "theirlab" / "schemes.py").write_text("1 / 0\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    own = study.path.parent / "theirlab"
+    own.mkdir()
+    (own / "__init__.py").write_text("raise SystemExit('executed')\n")
+    (own / "schemes.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(own.parent)
     config = {"model": {"_target_": target}}
     here = target == "theirlab.schemes.Mine"
     made_by = provenance.fingerprint_on_disk(config) if here else "another"

@@ -91,10 +91,10 @@ def test_g8_code_edited_while_jobs_wait_is_told_in_the_table_of_that_sweep(in_tm
 def test_what_a_process_has_begun_with_it_keeps(in_tmp, tiny, launcher):
     """A scheme that the first run does not use is edited before the second uses it, in the same process."""
     scheme = copied(in_tmp / "tree").with_name("alibi.py")
-    pool = ["hydra.launcher.n_jobs=1"] if launcher == "local" else []
+    arguments = [*tiny, "attention=rope,alibi", "study=edited", f"hydra/launcher={launcher}"]
+    arguments += ["hydra.launcher.n_jobs=1"] if launcher == "local" else []
     process = subprocess.Popen(
-        [sys.executable, "-m", "ablate.run", "-m", *tiny, f"hydra/launcher={launcher}", *pool]
-        + ["attention=rope,alibi", "study=edited"],
+        [sys.executable, "-m", "ablate.run", "-m", *arguments],
         env=environment(in_tmp / "tree"),
         cwd=in_tmp,
         stdout=subprocess.PIPE,
