@@ -60,8 +60,8 @@ def _of_sweeps(study: StudyFolder) -> Iterator[Leftover]:
         for path in sorted(parent.glob(TEMPORARIES)):
             if path.is_file() and time.time() - path.lstat().st_mtime > locks.TAKE_OVER:
                 yield Leftover(path=path, why="temporary file", size=size_of(path), lock=None)
-    if not _is_linked(study.search_path, study.path):
-        for path in sorted(study.search_path.glob("*.lock")):
+    if not _is_linked(study.sweeps_path, study.path):
+        for path in sorted(study.sweeps_path.glob("*.lock")):
             if not locks.is_held(path):
                 yield Leftover(path=path, why="stale lock", size=size_of(path), lock=path)
 

@@ -156,6 +156,7 @@ class _Attempt:
         memory = PeakMemory()
         try:
             with _spare_descriptor(), devices.placed(self.config.runtime.device) as device:
+                memory.watch(device)
                 self._train(record, device, stop, on_log)
         except KeyboardInterrupt:
             record.status = Status.interrupted

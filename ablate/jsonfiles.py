@@ -5,8 +5,10 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import IO, Any
+from types import NoneType, UnionType
+from typing import IO, Any, get_args, get_origin
 
 
 class RecordError(ValueError):
@@ -67,8 +69,41 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Parse one JSON file; raises RecordError naming the file when it is truncated or not JSON."""
+    """Parse one JSON file; raises RecordError naming the file when it is truncated, not JSON, or not a file."""
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
+    except IsADirectoryError as error:
+        raise RecordError(f"{path}: is a folder, not a file") from error
     except ValueError as error:
         raise RecordError(f"{path}: not valid JSON ({error}); the file is damaged or was cut short") from error
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON; raises ValueError for everything that cannot be parsed, too many brackets within brackets too."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def check_types(kind: type, values: Mapping[str, Any]) -> None:
+    """Raise TypeError for the first of `values` that is not of the type which the dataclass `kind` declares for it."""
+    for field in fields(kind):
+        if field.name in values and not fits(values[field.name], field.type):
+            raise TypeError(f"{field.name} is {str(values[field.name])[:60]!r}")
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a parsed value is of a type such as `int`, `dict[str, float | None]` or a union of them."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if isinstance(kind, UnionType):
+        return any(fits(value, one) for one in inner)
+    if origin is dict:
+        return isinstance(value, dict) and all(fits(one, inner[1]) for one in value.values())
+    if origin is list:
+        return isinstance(value, list) and all(fits(one, inner[0]) for one in value)
+    if kind in (int, float):
+        return isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
+    return value is None if kind is NoneType else isinstance(value, kind)

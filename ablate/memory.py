@@ -14,16 +14,20 @@ class PeakMemory:
     """Resets the process's peak where the system allows it (Linux, CUDA), so that the peak is this run's own."""
 
     def __init__(self) -> None:
+        self._gpu: torch.device | None = None
         with contextlib.suppress(OSError):
             RESET.write_text("5")
-        if torch.cuda.is_available():
-            torch.cuda.reset_peak_memory_stats()
+
+    def watch(self, device: torch.device) -> None:
+        """Count on `device` from now on, where that is a GPU: the one of the run, not the process's first."""
+        if device.type == "cuda":
+            torch.cuda.init()  # type: ignore[no-untyped-call]
+            torch.cuda.reset_peak_memory_stats(device)
+            self._gpu = device
 
     def read(self) -> int:
-        """Return the peak since the object was made."""
-        if torch.cuda.is_available() and (used := torch.cuda.max_memory_allocated()) > 0:
-            return int(used)
-        return resident_peak()
+        """Return the peak since the object was made, or since it watches a GPU."""
+        return resident_peak() if self._gpu is None else int(torch.cuda.max_memory_allocated(self._gpu))
 
 
 def resident_peak() -> int:

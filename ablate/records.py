@@ -12,9 +12,10 @@
         lock                            who is training it now (`ablate.locks`)
         previous/<time>/                results that a rerun replaced
       sweeps/<time>-<hash>.json         SweepPlan
+      sweeps/<time>-<hash>.lock         who carries it out now
       sweeps/<time>-<hash>.looks.jsonl  when its results were seen
       sweeps/<time>-<hash>.cells.jsonl  cells that a search has added since it wrote its plan
-      search/<name>.journal             Optuna's trials of a search, unless stored elsewhere; <sweep>.lock: it goes on
+      search/<name>.journal             Optuna's trials of a search, unless stored elsewhere
       search/experiment/<name>.yaml     the best config of a search, for --config-dir
       search/<name>.trials.json         the trials of a search, for the analysis
       tuning/<name>.json                what `ablate.tune` chose for each variant, and on which seeds
@@ -34,7 +35,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
-from ablate.jsonfiles import RecordError, read_json, strict, write_atomic, write_json
+from ablate.jsonfiles import RecordError, check_types, fits, parse_json, read_json, strict, write_atomic, write_json
 
 
 class Status(StrEnum):
@@ -61,11 +62,20 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         return
     for line in raw.split(b"\n"):
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError:
             continue
         if isinstance(record, dict):
             yield record
+
+
+def is_logged(record: Any) -> bool:
+    """Whether a line of metrics.jsonl is a record of a step: its numbers are numbers, or null for what was infinite."""
+    if not (isinstance(record, dict) and isinstance(record.get("split", ""), str)):
+        return False
+    step, tokens, seconds, loss = (record.get(key, 0) for key in ("step", "tokens", "seconds", "loss"))
+    whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (step, tokens))
+    return whole and isinstance(seconds, int | float) and isinstance(loss, int | float | None)
 
 
 ABANDONED = 3600.0
@@ -127,6 +137,9 @@ class RunRecord:
         known = {f.name for f in fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
         values["status"] = Status(values["status"])
+        check_types(cls, values)
+        if values.get("error") is not None:
+            values["error"] = {"type": "", "message": "", **values["error"]}
         return cls(**values)
 
 
@@ -139,6 +152,12 @@ class PlannedCell:
     factors: dict[str, Any]
     folder: str
     overrides: list[str]
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Build a cell from the parsed file."""
+        check_types(cls, data)
+        return cls(**data)
 
 
 @dataclass(kw_only=True)
@@ -179,14 +198,34 @@ class SweepPlan:
         """Build a plan from the parsed file."""
         known = {f.name for f in fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
-        values["cells"] = [PlannedCell(**cell) for cell in values["cells"]]
-        return cls(**values)
+        values["cells"] = [PlannedCell.from_json(cell) for cell in values["cells"]]
+        check_types(cls, values)
+        plan = cls(**values)
+        plan._check_parts()
+        return plan
+
+    def _check_parts(self) -> None:
+        """Raise KeyError, TypeError or AttributeError when a part of the plan is not what its readers expect."""
+        stopped = ({"stopped": {}} if self.until is None else self.until)["stopped"].values()
+        search = {"trials": {}} if self.search is None else self.search
+        parts = {
+            "until.stopped": all(fits(one["seeds"], int) and fits(one["why"], str) for one in stopped),
+            "search.trials": fits(search["trials"], dict[str, int]),
+            "search.trained": fits(search.get("trained", {}), dict[str, int]),
+        }
+        if not all(parts.values()):
+            raise TypeError(f"{next(name for name, good in parts.items() if not good)} is damaged")
 
     def seeds_of(self, cell: str) -> list[int]:
         """The seeds asked for of one cell: all, or the first ones when it was decided or its trial was pruned."""
         stopped = (self.until or {}).get("stopped", {})
         trained = (self.search or {}).get("trained", {})
         return self.seeds[: stopped[cell]["seeds"] if cell in stopped else trained.get(cell)]
+
+
+def _told(error: Exception) -> str:
+    """Return an error of what a file holds in words; Python tells a missing key by its name alone."""
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
 
 
 @dataclass(frozen=True)
@@ -264,7 +303,7 @@ class RunFolder:
         try:
             return RunRecord.from_json(data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RecordError(f"{self.record}: not a run record ({error})") from error
+            raise RecordError(f"{self.record}: not a run record ({_told(error)})") from error
 
     def write(self, record: RunRecord) -> None:
         """Write run.json; the last act of a run."""
@@ -277,7 +316,7 @@ class RunFolder:
             file.write(lines)
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """All records in file order; of a step and split logged twice the later stands, torn lines are left out."""
+        """All records in file order; of a step and split logged twice the later stands, other lines are left out."""
         latest: dict[tuple[Any, Any], dict[str, Any]] = {}
         for record in self._lines():
             key = (record.get("split"), record.get("step"))
@@ -286,7 +325,7 @@ class RunFolder:
         return list(latest.values())
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        return read_lines(self.metrics)
+        return filter(is_logged, read_lines(self.metrics))
 
     def last_metrics(self) -> dict[str, Any]:
         """The last record that was logged whole, read from the end of the file; {} when there is none."""
@@ -298,17 +337,17 @@ class RunFolder:
             return {}
         for line in reversed(lines):
             try:
-                record = json.loads(line)
+                record = parse_json(line)
             except ValueError:
                 continue
-            if isinstance(record, dict) and "step" in record:
-                return record
+            if is_logged(record) and "step" in record:
+                return dict(record)
         return {}
 
     def keep_metrics_until(self, step: int) -> None:
         """Drop what was logged after `step` (the step of the checkpoint a run continues from), and any torn line."""
         kept = [record for record in self._lines() if record.get("step", 0) <= step]
-        text = "".join(json.dumps(record, allow_nan=False) + "\n" for record in kept)
+        text = "".join(json.dumps(strict(record), allow_nan=False) + "\n" for record in kept)
         write_atomic(self.metrics, text.encode())
 
     def remove_temporaries(self) -> None:
@@ -335,12 +374,18 @@ class RunFolder:
         return [RunFolder(path) for path in sorted(self.previous.iterdir()) if path.is_dir()]
 
 
+def _is_look(look: Mapping[str, Any]) -> bool:
+    """Whether a line is an entry of `looks`."""
+    return fits(look.get("seeds"), dict[str, list[int]]) and fits(look.get("time"), str)
+
+
 def _take_cell(plan: SweepPlan, line: Mapping[str, Any]) -> None:
     """Take an appended cell into the plan of a search."""
-    cell = PlannedCell(**line["cell"])
+    cell = PlannedCell.from_json(line["cell"])
     if all(known.cell != cell.cell for known in plan.cells):
         plan.cells.append(cell)
-    assert plan.search is not None, "only a search adds cells"
+    if plan.search is None or not fits(line["trial"], int):
+        raise TypeError("cells of trials, which only a search adds")
     plan.search["trials"][cell.cell] = line["trial"]
 
 
@@ -389,6 +434,10 @@ class StudyFolder:
         """The marker that tells the jobs of a fail-fast sweep to stop."""
         return self.sweeps_path / f"{sweep_id}.stop"
 
+    def sweep_lock(self, sweep_id: str) -> Path:
+        """The lock of the process that carries out a sweep."""
+        return self.sweeps_path / f"{sweep_id}.lock"
+
     def looks_file(self, sweep_id: str) -> Path:
         """The file of the looks at one sweep's results."""
         return self.sweeps_path / f"{sweep_id}.looks.jsonl"
@@ -401,10 +450,6 @@ class StudyFolder:
     def search_journal(self, name: str) -> Path:
         """The trials of one search."""
         return self.search_path / f"{name}.journal"
-
-    def search_lock(self, sweep_id: str) -> Path:
-        """The lock of the process that carries out a search."""
-        return self.search_path / f"{sweep_id}.lock"
 
     def search_trials(self, name: str) -> Path:
         """The trials of one search as the analysis reads them."""
@@ -437,16 +482,21 @@ class StudyFolder:
                 path.unlink(missing_ok=True)
         write_json(self.sweep_file(plan.id), asdict(plan))
 
+    def forget_sweep(self, sweep_id: str) -> None:
+        """Remove the plan of a sweep that never began."""
+        for path in (self.sweep_file(sweep_id), self.looks_file(sweep_id), self.stop_file(sweep_id)):
+            path.unlink(missing_ok=True)
+
     def read_sweep(self, sweep_id: str) -> SweepPlan:
         """Read one plan with its looks; raises FileNotFoundError or RecordError."""
         path = self.sweep_file(sweep_id)
         try:
             plan = SweepPlan.from_json(read_json(path))
+            for line in read_lines(self.cells_file(sweep_id)):
+                _take_cell(plan, line)
         except (KeyError, TypeError, AttributeError) as error:
-            raise RecordError(f"{path}: not a sweep plan ({error})") from error
-        for line in read_lines(self.cells_file(sweep_id)):
-            _take_cell(plan, line)
-        plan.looks += [look for look in read_lines(self.looks_file(sweep_id)) if isinstance(look.get("seeds"), dict)]
+            raise RecordError(f"{path}: not a sweep plan ({_told(error)})") from error
+        plan.looks += [look for look in read_lines(self.looks_file(sweep_id)) if _is_look(look)]
         return plan
 
     def cells_file(self, sweep_id: str) -> Path:

@@ -22,10 +22,12 @@ from rich.text import Text
 from ablate.config.errors import nearest, refuse
 from ablate.jsonfiles import RecordError
 from ablate.records import StudyFolder, SweepPlan
-from ablate.sweep.runs import Watcher, duration, last_step, planned_runs
+from ablate.sweep.runs import Watcher, duration, is_at_work, last_step, planned_runs
 
 ORDER = ("finished", "running", "waiting", "interrupted", "diverged", "failed", "pruned", "damaged")
 WATCH_EVERY = 1.0
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as of a shell's."""
 MOST_LINES = 16
 """Runs that are told one by one below the counts."""
 
@@ -131,27 +133,40 @@ def _as_json(study: StudyFolder, states: Sequence[RunState]) -> str:
 
 
 def watch(study: StudyFolder, console: Console) -> list[RunState]:
-    """Show the study until nothing runs or waits any more."""
+    """Show the study until nothing runs any more and no sweep is at work that would begin what waits."""
     watcher = Watcher()
     with Live(console=console, auto_refresh=False) as live:
         while True:
+            at_work = is_at_work(study)  # before the runs are looked at: a sweep that ends in between has done them
             states = study_states(study, watcher)
             live.update(render(study, states), refresh=True)
-            if not any(state.status in ("running", "waiting") for state in states):
-                return states
+            if not at_work and not any(state.status == "running" for state in states):
+                break
             time.sleep(WATCH_EVERY)
+    left = [state for state in states if state.status in ("waiting", "interrupted")]
+    if left:
+        told = f"no sweep is at work, and {len(left)} of {len(states)} runs are left; its command again continues"
+        console.print(told, style="yellow", markup=False)
+    return states
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print how the study stands; exit code 1 when some failed or diverged, 2 for bad input."""
+    """Print how the study stands; exit code 1 when some failed or diverged, 2 for bad input, 130 for Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m ablate.status", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("study", type=Path, help="a study's folder, such as multirun/copy_repeat")
-    parser.add_argument("--watch", action="store_true", help="stay and refresh until nothing runs or waits")
+    parser.add_argument(
+        "--watch", action="store_true", help="stay and refresh until nothing runs and no sweep is at work"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
     arguments = parser.parse_args(argv)
     study, console = StudyFolder(arguments.study), Console(highlight=False)
     check_study(study)
-    states = watch(study, console) if arguments.watch and not arguments.json else study_states(study, Watcher())
+    try:
+        states = watch(study, console) if arguments.watch and not arguments.json else study_states(study, Watcher())
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        refuse(f"{error.filename or study.path}: cannot be read ({error.strerror})")
     if arguments.json:
         sys.stdout.write(_as_json(study, states) + "\n")
     elif not arguments.watch:

@@ -1,5 +1,7 @@
 """How a study stands, for people and scripts."""
 
+import contextlib
+import errno
 import io
 import json
 import os
@@ -13,6 +15,7 @@ from rich.console import Console
 
 from ablate import locks, status
 from ablate.records import PlannedCell, RunRecord, Status, StudyFolder, SweepPlan
+from ablate.sweep.runs import Watcher
 
 
 @pytest.fixture
@@ -72,6 +75,138 @@ def test_watching_ends_when_nothing_runs_or_waits(study, capsys):
     with pytest.raises(SystemExit):
         status.main([str(study.path), "--watch"])
     assert "finished" in capsys.readouterr().out
+
+
+def test_watching_goes_on_while_a_sweep_is_at_work_and_says_what_it_left(study, capsys, monkeypatch):
+    waited = []
+    with contextlib.ExitStack() as sweep:
+        sweep.enter_context(locks.hold(study.sweep_lock("20260101T000000-aa")))
+        monkeypatch.setattr(time, "sleep", lambda seconds: waited.append(seconds) or sweep.close())
+        with pytest.raises(SystemExit):
+            status.main([str(study.path), "--watch"])
+    assert waited == [status.WATCH_EVERY]
+    told = "no sweep is at work, and 3 of 6 runs are left; its command again continues"
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
+def test_ctrl_c_ends_the_watch_without_a_word(study, capsys, monkeypatch):
+    def ctrl_c(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", ctrl_c)
+    with locks.hold(study.sweep_lock("20260101T000000-aa")), pytest.raises(SystemExit) as end:
+        status.main([str(study.path), "--watch"])
+    assert end.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
+RECORD_DAMAGES = {
+    "error": "oops",
+    "steps_planned": "many",
+    "metrics": {"eval/loss": "low"},
+    "factors": [],
+    "label": None,
+    "seed": "zero",
+    "seconds": [],
+    "status": "sleeping",
+    "sweep": 3,
+}
+
+
+@pytest.mark.parametrize("key", RECORD_DAMAGES)
+def test_a_record_with_a_value_of_another_kind_is_one_damaged_run(study, capsys, key):
+    path = study.run("gpt-a", 0).record
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: RECORD_DAMAGES[key]}))
+    found = states(study, capsys)
+    assert found["counts"]["damaged"] == 1
+    assert len(found["runs"]) == 6
+
+
+@pytest.mark.parametrize("key", ["status", "study", "cell", "label", "factors", "seed"])
+def test_a_record_without_a_needed_key_is_one_damaged_run(study, capsys, key):
+    path = study.run("gpt-a", 0).record
+    path.write_text(json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != key}))
+    assert states(study, capsys)["counts"]["damaged"] == 1
+
+
+@pytest.mark.parametrize("error", [{}, {"type": "ValueError"}, {"message": "no"}, {"type": "E", "why": "x"}])
+def test_an_error_that_lacks_a_part_is_told_with_what_it_has(study, capsys, error):
+    path = study.run("gpt-b", 0).record
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"error": error}))
+    failed = next(run for run in states(study, capsys)["runs"] if run["status"] == "failed")
+    assert failed["error"] == f"{error.get('type', '')}: {error.get('message', '')}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"step": null, "split": "train"}',
+        '{"step": "x", "split": "train", "loss": 1}',
+        '{"step": NaN, "split": "train", "loss": 1}',
+        '{"step": 9, "split": ["train"], "loss": 1}',
+        '{"step": 9, "split": "train", "loss": "low"}',
+        '{"step": 9, "split": "train", "tokens": []}',
+        '{"step": true, "split": "train"}',
+        "[9]",
+        "9",
+        "[" * 100000,
+    ],
+)
+def test_a_line_of_metrics_that_is_no_record_is_left_out(study, capsys, line):
+    folder = study.run("gpt-a", 2)
+    with folder.metrics.open("a") as file:
+        file.write(line + "\n")
+    interrupted = next(run for run in states(study, capsys)["runs"] if run["status"] == "interrupted")
+    assert (interrupted["step"], interrupted["loss"]) == (4, 0.5)
+    assert folder.read_metrics() == [{"step": 4, "split": "train", "loss": 0.5}]
+
+
+PLAN_DAMAGES = {"seeds": None, "cells": [{"cell": "a"}], "until": [], "study": 3, "question": "x", "search": {}}
+
+
+@pytest.mark.parametrize("key", PLAN_DAMAGES)
+def test_a_damaged_plan_is_named_and_its_runs_are_still_found(study, capsys, key):
+    path = study.sweep_file("20260101T000000-aa")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: PLAN_DAMAGES[key]}))
+    with pytest.raises(SystemExit):
+        status.main([str(study.path), "--json"])
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["runs"]) == 5
+    assert err.startswith(f"ablate: {path}: not a sweep plan (")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["record", "metrics", "lock"])
+def test_a_folder_in_the_place_of_a_file_is_one_damaged_run_at_most(study, capsys, name):
+    path = getattr(study.run("gpt-a", 0), name)
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    found = states(study, capsys)
+    assert len(found["runs"]) == 6
+    assert found["counts"].get("damaged", 0) == (name == "record")
+
+
+def test_a_record_that_cannot_be_read_for_a_moment_is_looked_at_again(study, monkeypatch):
+    watcher, folder = Watcher(), study.run("gpt-a", 0)
+    with monkeypatch.context() as patch:
+
+        def stale(path):
+            raise OSError(errno.ESTALE, "Stale file handle")
+
+        patch.setattr(Path, "read_bytes", stale)
+        assert watcher.state(folder).status == "damaged"
+    assert watcher.state(folder).status == "finished"
+
+
+def test_a_study_that_cannot_be_read_is_told_in_one_line(study, capsys, monkeypatch):
+    def denied(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(study.runs_path))
+
+    monkeypatch.setattr(status, "study_states", denied)
+    with pytest.raises(SystemExit) as end:
+        status.main([str(study.path)])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"ablate: {study.runs_path}: cannot be read (Permission denied)\n"
 
 
 def test_an_unknown_study_names_the_nearest(study, capsys):

@@ -54,17 +54,30 @@ class Watcher:
         """Return how the run in `folder` stands now."""
         try:
             stat = folder.record.stat()
-        except OSError:
+        except FileNotFoundError:
             return State("running" if locks.is_held(folder.lock) else "waiting", None)
-        stamp = (stat.st_mtime_ns, stat.st_size)
-        if folder not in self._seen or self._seen[folder][0] != stamp:
-            self._seen[folder] = (stamp, read_or_none(folder))
-        record = self._seen[folder][1]
+        except OSError:
+            return State("damaged", None)
+        record = self._read(folder, (stat.st_mtime_ns, stat.st_size))
         if record is None:
             return State("damaged", None)
         if locks.is_held(folder.lock):
             return State("running", record)
         return State("interrupted" if record.status is Status.running else record.status.value, record)
+
+    def _read(self, folder: RunFolder, stamp: tuple[int, int]) -> RunRecord | None:
+        """Return the record, read anew if it changed; one that cannot be read now is looked at again the next time."""
+        if folder not in self._seen or self._seen[folder][0] != stamp:
+            try:
+                self._seen[folder] = (stamp, read_or_none(folder))
+            except OSError:
+                return None
+        return self._seen[folder][1]
+
+
+def is_at_work(study: StudyFolder) -> bool:
+    """Whether some process carries out a sweep of the study, on whatever machine."""
+    return any(locks.is_held(study.sweep_lock(sweep)) for sweep in study.sweep_ids())
 
 
 def last_step(folder: RunFolder) -> tuple[int, float | None]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from ablate.config.schema import Rerun
 from ablate.records import RunFolder, StudyFolder, SweepPlan
 from ablate.sweep.runs import PlannedRun, State, duration
 
@@ -68,6 +69,13 @@ def failures(
         rest = in_words(Counter(state.status for _, state in amiss[MOST_LINES:]))
         study = amiss[0][0].folder.path.parents[2]
         console.print(f"and {rest} more: python -m ablate.status {study} --json", highlight=False, markup=False)
+
+
+def continues(rerun: Rerun) -> str:
+    """Return what to give to go on with a sweep that was stopped: some rules of `sweep.rerun` would not go on."""
+    if rerun in (Rerun.none, Rerun.finished):
+        return f"the same command without sweep.rerun={rerun} continues"
+    return "the same command continues"
 
 
 def in_words(counts: Mapping[str, int]) -> str:

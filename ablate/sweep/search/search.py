@@ -24,6 +24,7 @@ from ablate.config.errors import ConfigError, refuse
 from ablate.jsonfiles import RecordError
 from ablate.records import PlannedCell, RunFolder, RunRecord, Status
 from ablate.resume import read_or_none
+from ablate.sweep import told
 from ablate.sweep.grid import FAILED, INTERRUPTED, Sweep
 from ablate.sweep.plan import Plan, new_sweep
 from ablate.sweep.runs import PlannedRun
@@ -114,7 +115,7 @@ class Search:
             reason = (str(error).splitlines() or [""])[0]
             self.console.print(
                 f"the search cannot go on: {type(error).__name__}: {reason} ({shown(self.prepared.place)}); runs that "
-                "finished are kept, and the same command continues",
+                f"finished are kept, and {self._continues}",
                 style="red",
                 highlight=False,
                 markup=False,
@@ -128,7 +129,8 @@ class Search:
 
     def _to_its_end(self) -> int:
         self.folder.search_path.mkdir(parents=True, exist_ok=True)
-        with locks.hold(self.folder.search_lock(self.plan.id)), self.sweep.interruptible():
+        self.folder.sweeps_path.mkdir(exist_ok=True)
+        with locks.hold(self.folder.sweep_lock(self.plan.id)), self.sweep.interruptible():
             self._take_over()
             self.folder.write_sweep(self.plan)
             report.announce(self.console, self.prepared, self.launcher, len(trials.counted(self.study)))
@@ -184,14 +186,14 @@ class Search:
         """Return why no trial is to be begun, "" for being through; None when there is more to do."""
         settings, n_trials = self.prepared.settings, self.prepared.n_trials
         if self._is_stopped():
-            return "stopped; the same command continues"
+            return f"stopped; {self._continues}"
         failed = len(trials.failed(known))
         if failed > settings.max_failure_rate * n_trials:
             return f"stopped: {failed} trials failed (hydra.sweeper.max_failure_rate={settings.max_failure_rate})"
         if len(known) >= n_trials:
             return ""
         if time.monotonic() > until:
-            return f"stopped: hydra.sweeper.timeout={settings.timeout} seconds are over; the same command continues"
+            return f"stopped: hydra.sweeper.timeout={settings.timeout} seconds are over; {self._continues}"
         return None
 
     def _others_go_on(self) -> bool:
@@ -214,7 +216,11 @@ class Search:
             report.trial_line(self.console, self.prepared, self._tell(trial, cell))
 
     def _is_stopped(self) -> bool:
-        return self.sweep.stopped or self.sweep.stop_file.exists()
+        return self.sweep.rounds.is_stopped
+
+    @property
+    def _continues(self) -> str:
+        return told.continues(self.prepared.first.config.sweep.rerun)
 
     # one trial --------------------------------------------------------------------------------------------------------
 

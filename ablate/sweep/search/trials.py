@@ -78,11 +78,11 @@ def reclaim(study: optuna.Study, folder: StudyFolder) -> list[int]:
         one
         for one in all_trials(study)
         if one.state is TrialState.RUNNING
-        and not (RUN in one.user_attrs and locks.is_held(folder.search_lock(one.user_attrs[RUN]["sweep"])))
+        and not (RUN in one.user_attrs and locks.is_held(folder.sweep_lock(one.user_attrs[RUN]["sweep"])))
     ]
     for one in gone:
         lose(study, one, "its process ended before it was done")
-    for lock in folder.search_path.glob("*.lock"):
+    for lock in folder.sweeps_path.glob("*.lock"):
         if locks.read_owner(lock) is not None and not locks.is_held(lock):
             lock.unlink(missing_ok=True)
     return [one.number for one in gone]
