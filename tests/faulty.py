@@ -11,13 +11,18 @@ from ablate.tasks.base import Batch, Split
 
 
 class Faulty:
-    """Repeats random letters; at batch `at` it raises, ends its process or asks for too much memory.
+    """Repeats random letters; at batch `at` it raises, ends its process, asks for too much memory or tells its GPUs.
 
     One that waits does so before every batch from `at` on, for `seconds`: steps of one length on any machine.
     """
 
     def __init__(
-        self, *, seq_len: int, how: Literal["fine", "raise", "exit", "memory", "wait"], at: int, seconds: float = 0.2
+        self,
+        *,
+        seq_len: int,
+        how: Literal["fine", "raise", "exit", "memory", "tell", "wait"],
+        at: int,
+        seconds: float = 0.2,
     ) -> None:
         self._seq_len, self.how, self.at, self.seconds, self.drawn = seq_len, how, at, seconds, 0
 
@@ -43,6 +48,8 @@ class Faulty:
             os._exit(9)
         if self.how == "memory":
             torch.empty(2**50)
+        if self.how == "tell":
+            raise RuntimeError(f"sees {os.environ.get('CUDA_VISIBLE_DEVICES')!r}")
         if self.how == "wait":
             time.sleep(self.seconds)
             self.drawn -= 1

@@ -45,8 +45,11 @@ AT_LEAST_ZERO = (
 )
 
 
-def check(config: RunConfig) -> list[str]:
-    """Check one run's config; raises ConfigError, returns warnings worth recording."""
+def check(config: RunConfig, *, device_is_here: bool = True) -> list[str]:
+    """Check one run's config; raises ConfigError, returns warnings worth recording.
+
+    `device_is_here` says that the run will train on this machine, so that its device can be looked for.
+    """
     _check_values(config)
     for leaf in LEAVES:
         node = getattr(config, leaf)
@@ -54,6 +57,8 @@ def check(config: RunConfig) -> list[str]:
             raise ConfigError(f"{leaf}={node!r}: must be a node with _target_; choose an option of the group '{leaf}'")
         check_node(leaf, node)
     _trial(config)
+    if device_is_here:
+        _check_device(config)
     return warnings(config)
 
 
@@ -101,6 +106,9 @@ def _trial(config: RunConfig) -> None:
     _check_context(getattr(model, "context", None), task.seq_len)
     optimizer = _judge("optimizer", config.optimizer, lambda: build.trial_optimizer(config.optimizer))
     _judge("schedule", config.schedule, lambda: build.trial_schedule(config.schedule, optimizer))
+
+
+def _check_device(config: RunConfig) -> None:
     try:
         build.choose_device(config.runtime.device)
     except ValueError as error:

@@ -16,6 +16,7 @@ from ablate.config.labels import factors_of, label_of
 from ablate.config.register import check_stands_alone, plain, to_run_config
 from ablate.config.schema import RunConfig
 from ablate.records import PlannedCell
+from ablate.sweep import options
 from ablate.sweep.composing import RESOLVER, SharingLoader, made_by_resolvers, set_values, settled
 
 
@@ -34,6 +35,7 @@ class Composer:
     def __init__(self, loader: ConfigLoader, master: DictConfig, seed: int) -> None:
         self.loader = loader if isinstance(loader, SharingLoader) else SharingLoader(loader)
         self.master, self.seed = master, seed
+        self.elsewhere = options.trains_elsewhere(options.resolved(master))
 
     def cell(self, overrides: list[str], factors: Sequence[str]) -> Cell:
         """Return the cell of these overrides; raises ConfigError in one line when it cannot be run."""
@@ -48,7 +50,7 @@ class Composer:
             raise ConfigError(explain(error, overrides)) from error
         typed = to_run_config(composed)
         source = provenance.source_fingerprint(values)  # first, while none of the code is imported
-        preflight.check(typed)
+        preflight.check(typed, device_is_here=not self.elsewhere)
         _check_folder(composed, values, self.seed)
         _check_importable(composed, values)
         ablation.check(composed, overrides, values)

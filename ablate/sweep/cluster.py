@@ -16,12 +16,15 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hydra.core.utils import JobReturn
 from submitit import AutoExecutor, Job
+from submitit.core.utils import FailedJobError
 
+from ablate import locks
 from ablate.sweep.handover import Carrier, never_begun, without_result
 
 LOG = logging.getLogger("ablate")
@@ -35,13 +38,21 @@ GENERAL = frozenset(
 """Options that submitit knows for every cluster; the others carry the cluster's name in front."""
 
 
+AGAIN = 60.0
+"""Seconds after which jobs that were refused are submitted again, unless one of ours is over before."""
+
+
+class RefusedError(RuntimeError):
+    """Jobs that the scheduler does not take, now or ever: a limit, a wrong option, a controller that is down."""
+
+
 class Cluster(ABC):
     """Where jobs go; `carrier` is what a job calls."""
 
     name: str
 
     def __init__(self, carrier: Carrier, folder: str, options: Mapping[str, Any]) -> None:
-        self.carrier = carrier
+        self.carrier, self.folder = carrier, Path(folder)
         known = {key if key in GENERAL else f"{self.name}_{key}": value for key, value in options.items()}
         first = {key: known.pop(key) for key in [f"{self.name}_max_num_timeout"] if key in known}
         self.executor = AutoExecutor(folder=folder, cluster=self.name, **first)
@@ -64,9 +75,16 @@ class Cluster(ABC):
         """Tell all jobs to end, running ones too; they save first."""
 
     def submit(self, jobs: Sequence[tuple[int, Sequence[str]]]) -> list[Job[JobReturn]]:
-        """Submit jobs, each a number and its overrides."""
+        """Submit jobs, each a number and its overrides; raises RefusedError, nothing left behind, when refused."""
         overrides, numbers = [list(job) for _, job in jobs], [number for number, _ in jobs]
-        return list(self.executor.map_array(self.carrier, overrides, numbers))
+        with locks.turn(self.folder / ".turn"):  # so that what is new in the folder is of this sweep
+            before = set(self.folder.iterdir())
+            try:
+                return list(self.executor.map_array(self.carrier, overrides, numbers))
+            except FailedJobError as error:  # what submitit raises when sbatch fails
+                for path in set(self.folder.iterdir()) - before:
+                    path.unlink(missing_ok=True)
+                raise RefusedError(" ".join(str(error).split())) from error
 
 
 class Slurm(Cluster):
@@ -74,9 +92,13 @@ class Slurm(Cluster):
 
     name = "slurm"
 
+    def __init__(self, carrier: Carrier, folder: str, options: Mapping[str, Any]) -> None:
+        super().__init__(carrier, folder, {key: value for key, value in options.items() if key != "max_submitted"})
+        self.max_submitted = options.get("max_submitted")
+
     def room(self, active: int) -> int:
-        """Return the size of an array: Slurm does the queueing."""
-        return LARGEST_ARRAY
+        """Return the size of an array: Slurm does the queueing, of `max_submitted` jobs at a time."""
+        return LARGEST_ARRAY if self.max_submitted is None else min(LARGEST_ARRAY, self.max_submitted - active)
 
     def queue(self, jobs: Sequence[Job[JobReturn]]) -> Mapping[str, str] | None:
         """Ask squeue for this user's jobs."""
@@ -111,7 +133,7 @@ class Local(Cluster):
 
     def __init__(self, carrier: Carrier, folder: str, options: Mapping[str, Any]) -> None:
         super().__init__(carrier, folder, {key: value for key, value in options.items() if key != "n_jobs"})
-        self.n_jobs = max(1, int(options["n_jobs"]))
+        self.n_jobs = int(options["n_jobs"])
 
     def room(self, active: int) -> int:
         """Return how many processes fewer than n_jobs run."""
@@ -155,41 +177,75 @@ def carry_out(
     """Submit jobs numbered from `first`, wait until all are over, and return what each returned, in their order.
 
     When the stop file appears, jobs that wait are taken back and those that run are waited for: they see the file
-    too, save and end. An exception (a second Ctrl-C) ends them all.
+    too, save and end. An exception (a second Ctrl-C) ends them all. Raises RefusedError when the scheduler takes none.
     """
-    waiting = deque(enumerate(jobs, start=first))
-    submitted: dict[int, Job[JobReturn]] = {}
-    active: dict[int, Job[JobReturn]] = {}
+    queue = _Queue(cluster, deque(enumerate(jobs, start=first)))
     try:
-        while waiting or active:
+        while queue.waiting or queue.active:
             stopping = stop_file is not None and stop_file.exists()
             if stopping:
-                waiting.clear()
-            _submit_some(cluster, waiting, submitted, active)
+                queue.waiting.clear()
+            queue.submit_some()
             time.sleep(poll_s)
-            queue = cluster.queue(list(active.values()))
-            if queue is not None:
-                active = {number: job for number, job in active.items() if job.job_id in queue}
-                if stopping:
-                    cluster.take_back([job for job in active.values() if queue[job.job_id] != "RUNNING"])
+            queue.look(stopping=stopping)
     except BaseException:
-        cluster.end(list(active.values()))
+        cluster.end(list(queue.active.values()))
         raise
     stopped = stop_file is not None and stop_file.exists()
-    return [_returned(submitted.get(number), stopped) for number in range(first, first + len(jobs))]
+    return [_returned(queue.submitted.get(number), stopped) for number in range(first, first + len(jobs))]
 
 
-def _submit_some(
-    cluster: Cluster,
-    waiting: deque[tuple[int, Sequence[str]]],
-    submitted: dict[int, Job[JobReturn]],
-    active: dict[int, Job[JobReturn]],
-) -> None:
-    """Submit as many as there is room for."""
-    while some := [waiting.popleft() for _ in range(min(len(waiting), max(0, cluster.room(len(active)))))]:
-        new = dict(zip((number for number, _ in some), cluster.submit(some), strict=True))
-        submitted.update(new)
-        active.update(new)
+@dataclass
+class _Queue:
+    """The jobs of one sweep by their numbers: those that wait to be submitted, all that were, those not over."""
+
+    cluster: Cluster
+    waiting: deque[tuple[int, Sequence[str]]]
+    submitted: dict[int, Job[JobReturn]] = field(default_factory=dict)
+    active: dict[int, Job[JobReturn]] = field(default_factory=dict)
+    largest: int = LARGEST_ARRAY
+    again: float = 0.0
+    """Before this time (monotonic) nothing is submitted, since it was refused."""
+
+    def submit_some(self) -> None:
+        """Submit as many as there is room for, and as the scheduler takes."""
+        while time.monotonic() >= self.again and (size := self._size()) > 0:
+            some = [self.waiting.popleft() for _ in range(size)]
+            try:
+                jobs = self.cluster.submit(some)
+            except RefusedError as error:
+                self.waiting.extendleft(reversed(some))
+                self._refused(size, error)
+                continue
+            new = dict(zip((number for number, _ in some), jobs, strict=True))
+            self.submitted.update(new)
+            self.active.update(new)
+            self.largest = min(LARGEST_ARRAY, 2 * self.largest)
+
+    def _size(self) -> int:
+        return min(len(self.waiting), self.largest, self.cluster.room(len(self.active)))
+
+    def _refused(self, size: int, error: RefusedError) -> None:
+        """Try half as many; a single one again later, if others were taken before."""
+        self.largest = max(1, size // 2)
+        if size > 1:
+            return
+        if not self.submitted:
+            raise error
+        self.again = time.monotonic() + AGAIN
+        LOG.warning("%d jobs are submitted later, the scheduler takes none now: %s", len(self.waiting), error)
+
+    def look(self, *, stopping: bool) -> None:
+        """Ask which jobs are over; when stopping, take back those that do not run yet."""
+        states = self.cluster.queue(list(self.active.values()))
+        if states is None:
+            return
+        left = {number: job for number, job in self.active.items() if job.job_id in states}
+        if len(left) < len(self.active):
+            self.again = 0.0  # there is room for another
+        self.active = left
+        if stopping:
+            self.cluster.take_back([job for job in left.values() if states[job.job_id] != "RUNNING"])
 
 
 def _returned(job: Job[JobReturn] | None, stopped: bool) -> JobReturn:

@@ -3,6 +3,7 @@
 Nothing of a scheduler here: `cluster` knows submitit and Slurm, `on_ray` Ray.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,15 +16,24 @@ from omegaconf import DictConfig, open_dict
 
 @dataclass(frozen=True)
 class Carrier:
-    """A job that can be pickled: composes its config where it arrives, exactly as it was composed here, and runs it."""
+    """A job that can be pickled: composes its config where it arrives, exactly as it was composed here, and runs it.
+
+    `environment` are variables that get these values where it arrives; None removes one.
+    """
 
     context: HydraContext
     task: TaskFunction
     config: DictConfig
+    environment: Mapping[str, str | None] = field(default_factory=dict)
     singletons: Mapping[type, Singleton] = field(default_factory=Singleton.get_state)
 
     def __call__(self, overrides: Sequence[str], number: int) -> JobReturn:
         """Run one job; an exception of the job is in what is returned."""
+        for name, value in self.environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
         Singleton.set_state(dict(self.singletons))
         setup_globals()
         config = self.context.config_loader.load_sweep_config(self.config, list(overrides))

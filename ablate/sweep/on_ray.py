@@ -1,9 +1,12 @@
 """Runs handed to Ray: to an instance of this machine, or to a cluster that is there already."""
 
+import importlib
 import os
 import signal
 import socket
+import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +23,10 @@ PATIENCE = 5.0
 """Seconds in which the head of a cluster must accept a connection; Ray itself would try for minutes."""
 
 
+GRACE = 30.0
+"""Seconds after a stop in which some job must come back, else those that are left are cancelled."""
+
+
 class Needs(NamedTuple):
     """What Ray keeps free for a run."""
 
@@ -27,10 +34,52 @@ class Needs(NamedTuple):
     gpus: float
 
 
-def check_address(address: str) -> None:
-    """Raise ConfigError unless `address` is `local`, `auto`, or something that answers there."""
-    if address in (LOCAL, "auto"):
+def check(address: str, needs: Needs) -> None:
+    """Raise ConfigError for an address where no cluster answers, and for GPUs that are not here with `local`.
+
+    Warns on standard error when no node of the cluster is large enough for a run; an autoscaler may add one.
+    """
+    if address == LOCAL:
+        _check_gpus(needs.gpus)
         return
+    if address != "auto":
+        _check_answer(address)
+    nodes = _nodes(address)
+    if not any(node.cpus >= needs.cpus and node.gpus >= needs.gpus for node in nodes):
+        here = "; ".join(f"{node.cpus:g} CPUs, {node.gpus:g} GPUs" for node in nodes)
+        sys.stderr.write(
+            f"ablate: hydra.launcher.cpus_per_run={needs.cpus:g} gpus_per_run={needs.gpus:g}: no node of the cluster "
+            f"has as much now ({here}); the runs wait for one\n"
+        )
+
+
+def _check_gpus(wanted: float) -> None:
+    if wanted == 0:
+        return
+    visible = importlib.import_module("torch").cuda.device_count()
+    if wanted > visible:
+        raise ConfigError(
+            f"hydra.launcher.gpus_per_run={wanted:g}: must be at most the {visible} GPUs that are visible here with "
+            "address=local; 0 trains on the CPU"
+        )
+
+
+def _nodes(address: str) -> list[Needs]:
+    """Return what each node of a cluster has; raises ConfigError when it cannot be joined."""
+    try:
+        connect(address, 0)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"hydra.launcher.address={address}: no Ray cluster to join ({first})") from error
+    try:
+        nodes = ray.nodes()  # type: ignore[no-untyped-call]
+        alive = [node["Resources"] for node in nodes if node["Alive"]]
+        return [Needs(node.get("CPU", 0.0), node.get("GPU", 0.0)) for node in alive]
+    finally:
+        disconnect()
+
+
+def _check_answer(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         raise ConfigError(f"hydra.launcher.address={address}: local, auto, HOST:PORT or ray://HOST:PORT is meant")
@@ -68,11 +117,22 @@ def carry_out(
     task: Any = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=0)(_run)  # the sweep tries again
     kept = ray.put(carrier)
     references = [task.remote(kept, list(job), number) for number, job in jobs]
-    left = references
-    while left:  # in steps, so that a signal is seen
-        _, left = ray.wait(left, num_returns=len(left), timeout=1.0)
+    _wait(references, stop_file)
     stopped = stop_file is not None and stop_file.exists()
     return [_returned(reference, stopped) for reference in references]
+
+
+def _wait(references: Sequence[Any], stop_file: Path | None) -> None:
+    """Wait until all are over; what does not begin or end after a stop, for want of a node say, is cancelled."""
+    left, since = list(references), time.monotonic()
+    while left:  # in steps, so that a signal is seen
+        ended, left = ray.wait(left, num_returns=len(left), timeout=1.0)
+        if ended or stop_file is None or not stop_file.exists():
+            since = time.monotonic()
+        elif time.monotonic() - since > GRACE:
+            for reference in left:
+                ray.cancel(reference)
+            since = time.monotonic()
 
 
 def _run(carrier: Carrier, job: list[str], number: int) -> JobReturn:

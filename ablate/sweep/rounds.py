@@ -19,6 +19,7 @@ from hydra.plugins.launcher import Launcher
 
 from ablate import locks, worker
 from ablate.config.errors import ConfigError
+from ablate.config.register import local_workers
 from ablate.records import RunFolder, RunRecord, Status
 from ablate.resume import Action, decide, read_or_none
 from ablate.sweep.plan import Plan
@@ -232,6 +233,7 @@ def _prepare(launcher: Any, stop_file: Path) -> None:
 def at_once(launcher: Any) -> int | None:
     """How many runs the launcher trains at a time; None where a cluster decides."""
     if hasattr(launcher, "joblib"):
-        return max(1, int(launcher.joblib["n_jobs"]))
+        jobs = int(launcher.joblib["n_jobs"])
+        return jobs if jobs > 0 else local_workers("cpu")
     known: int | None = getattr(launcher, "at_once", 1)
     return known

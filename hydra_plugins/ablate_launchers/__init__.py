@@ -5,6 +5,8 @@ submitit and Ray are imported when asked for.
 """
 
 import importlib
+import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -38,6 +40,8 @@ class SubmititLauncher(ClusterLauncher):
     """Hands jobs to `ablate.sweep.cluster`; options are those of conf/hydra/launcher/submitit_*.yaml."""
 
     cluster: str
+    keeps: tuple[str, ...] = ()
+    """Variables of the environment that a job has from the sweep, whatever submitit makes of them."""
 
     def __init__(self, *, submitit_folder: str, poll_s: float, **options: Any) -> None:
         self.folder, self.poll_s = submitit_folder, poll_s
@@ -56,9 +60,9 @@ class SubmititLauncher(ClusterLauncher):
         from ablate.sweep import cluster  # noqa: PLC0415
         from ablate.sweep.handover import Carrier  # noqa: PLC0415
 
-        where = getattr(cluster, self.cluster)(
-            Carrier(self.hydra_context, self.task_function, self.config), self.folder, self.options
-        )
+        environment = {name: os.environ.get(name) for name in self.keeps}
+        carrier = Carrier(self.hydra_context, self.task_function, self.config, environment)
+        where = getattr(cluster, self.cluster)(carrier, self.folder, self.options)
         return cluster.carry_out(where, job_overrides, initial_job_idx, self.stop_file, self.poll_s)
 
 
@@ -66,11 +70,12 @@ class SubmititLocalLauncher(SubmititLauncher):
     """Processes of this machine, as submitit starts them."""
 
     cluster = "Local"
+    keeps = ("CUDA_VISIBLE_DEVICES",)  # submitit hides the GPUs it was not asked for; `ablate.devices` spreads runs
 
     @property
     def at_once(self) -> int:
         """Its own option."""
-        return max(1, int(self.options["n_jobs"]))
+        return int(self.options["n_jobs"])
 
 
 class SubmititSlurmLauncher(SubmititLauncher):
@@ -79,11 +84,11 @@ class SubmititSlurmLauncher(SubmititLauncher):
     cluster = "Slurm"
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keep what Hydra supplies, look for submitit, and refuse a limit whose warning could come before the run."""
+        """Keep what Hydra supplies, look for submitit and Slurm, and refuse a limit with a warning before the run."""
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
-        limit, delay = self.options["timeout_min"], self.options["signal_delay_s"]
-        if isinstance(limit, int) and isinstance(delay, int):
-            check_warning(limit, delay)
+        check_warning(self.options["timeout_min"], self.options["signal_delay_s"])
+        if not config.sweep.dry_run:
+            check_slurm()
 
 
 @dataclass
@@ -101,10 +106,11 @@ class RayLauncher(ClusterLauncher):
         return self.n_jobs if self.address == "local" else None
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keep what Hydra supplies, look for Ray, and refuse an address where nothing answers."""
+        """Keep what Hydra supplies, look for Ray, and refuse an address where no cluster answers."""
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
         needed("ray", "ray")
-        importlib.import_module("ablate.sweep.on_ray").check_address(self.address)
+        on_ray = importlib.import_module("ablate.sweep.on_ray")
+        on_ray.check(self.address, on_ray.Needs(self.cpus_per_run, self.gpus_per_run))
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run the jobs and return what each returned."""
@@ -112,7 +118,8 @@ class RayLauncher(ClusterLauncher):
         from ablate.sweep.handover import Carrier  # noqa: PLC0415
 
         carrier = Carrier(self.hydra_context, self.task_function, self.config)
-        needs = on_ray.Needs(self.cpus_per_run, self.gpus_per_run)
+        cpus = 1 if self.address == "local" else self.cpus_per_run  # here n_jobs says how many run at once
+        needs = on_ray.Needs(cpus, self.gpus_per_run)
         jobs = list(enumerate(job_overrides, start=initial_job_idx))
         on_ray.connect(self.address, self.n_jobs)
         try:
@@ -148,6 +155,17 @@ def check_warning(timeout_min: int, signal_delay_s: int) -> None:
             f"hydra.launcher.timeout_min={timeout_min}: Slurm warns a job signal_delay_s={signal_delay_s} seconds "
             f"before its limit and up to {EARLIER} earlier, so this one may be warned before it begins; allow at least "
             f"{(signal_delay_s + EARLIER) // 60 + 1} minutes"
+        )
+
+
+def check_slurm() -> None:
+    """Raise ConfigError where Slurm's commands are not installed."""
+    from ablate.config.errors import ConfigError  # noqa: PLC0415
+
+    if missing := [name for name in ("sbatch", "squeue", "scancel") if shutil.which(name) is None]:
+        raise ConfigError(
+            f"hydra/launcher=submitit_slurm: {', '.join(missing)} not found; start the sweep where Slurm's commands "
+            "are, or train here with hydra/launcher=local"
         )
 
 

@@ -18,9 +18,11 @@ class GridSweeper(Sweeper):
         """Keep what Hydra supplies and make the configured launcher."""
         from hydra.core.plugins import Plugins  # noqa: PLC0415  (Hydra imports this module while it makes Plugins)
 
+        from ablate.sweep import options  # noqa: PLC0415  (as below)
         from ablate.sweep.composing import SharingLoader  # noqa: PLC0415  (as below)
 
         self.config = config
+        options.check(options.resolved(config))
         loader: Any = SharingLoader(hydra_context.config_loader)
         self.hydra_context = HydraContext(config_loader=loader, callbacks=hydra_context.callbacks)
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(

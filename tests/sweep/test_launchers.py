@@ -142,6 +142,41 @@ def test_a_sweep_on_ray_that_is_told_to_end_saves_what_runs(spawn, tiny):
     assert [record.status for record in records("ended")] == [Status.interrupted]
 
 
+WAITS = """
+import sys
+from pathlib import Path
+
+from ablate.sweep import on_ray
+
+on_ray.GRACE = 2.0
+on_ray.connect("local", 1)
+try:
+    for job in on_ray.carry_out(print, [(0, ["seed=0"]), (1, ["seed=1"])], on_ray.Needs(1, 1), Path(sys.argv[1])):
+        print(job.status.name)
+finally:
+    on_ray.disconnect()
+"""
+
+
+@needs_ray
+def test_what_waits_on_ray_for_a_gpu_that_never_comes_ends_with_the_sweep(in_tmp):
+    (in_tmp / "stop").touch()
+    environment = {**os.environ, "PYTHONPATH": str(CONF.parents[1]), "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-c", WAITS, "stop"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "UNKNOWN\nUNKNOWN\n", done.stderr
+
+
+@needs_ray
+@pytest.mark.slow
+def test_n_jobs_says_how_many_run_at_once_on_ray_whatever_they_are_to_need(spawn, tiny):
+    process = spawn(*RAY, "hydra.launcher.cpus_per_run=2", *tiny, *LONG, "seed=range(3)", "study=many")
+    wait_for(lambda: len(at_work("many")) == 2)
+    process.terminate()
+    told(process, 130)
+    assert len(records("many")) == 2
+
+
 @needs_ray
 @pytest.mark.parametrize(
     ("address", "why"),
