@@ -1,13 +1,14 @@
 """Runs handed to Ray: to an instance of this machine, or to a cluster that is there already."""
 
+import contextlib
 import importlib
+import logging
 import os
 import signal
 import socket
 import sys
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,6 @@ import ray
 from hydra.core.utils import JobReturn
 
 from ablate.config.errors import ConfigError
-from ablate.stop import SIGNALS
 from ablate.sweep.handover import Carrier, never_begun, without_result
 
 LOCAL = "local"
@@ -70,7 +70,10 @@ def _nodes(address: str) -> list[Needs]:
         connect(address, 0)
     except (ConnectionError, RuntimeError, ValueError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ConfigError(f"hydra.launcher.address={address}: no Ray cluster to join ({first})") from error
+        raise ConfigError(
+            f"hydra.launcher.address={address}: no Ray cluster to join ({first}); one that asks for a token wants "
+            "RAY_AUTH_MODE=token in the environment"
+        ) from error
     try:
         nodes = ray.nodes()  # type: ignore[no-untyped-call]
         alive = [node["Resources"] for node in nodes if node["Alive"]]
@@ -96,14 +99,23 @@ def connect(address: str, workers: int) -> None:
     """Start a local instance that listens on loopback only, or join a cluster."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would otherwise report its use over the network
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    logging.getLogger("ray").setLevel(logging.ERROR)  # what Ray does at each start is no news to a sweep
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if address == LOCAL:
         quiet |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    ray.init(address=address, **quiet)
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in before.items():  # Ray takes SIGTERM for itself, which would end a sweep without a word
-            signal.signal(number, handler or signal.SIG_DFL)
+    with _signals_kept():
+        ray.init(address=address, **quiet)
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Have nobody set a signal's handler in the block: Ray takes SIGTERM, which would end a sweep without a word."""
+    setting = signal.signal
+    signal.signal = lambda number, handler: signal.getsignal(number)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        signal.signal = setting
 
 
 def carry_out(

@@ -108,6 +108,9 @@ class RayLauncher(ClusterLauncher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra supplies, look for Ray, and refuse an address where no cluster answers."""
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        if self.address == "local":
+            # Before Ray is imported: without it Ray takes the machine's address for 127.0.0.1, and listens to all.
+            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         needed("ray", "ray")
         on_ray = importlib.import_module("ablate.sweep.on_ray")
         on_ray.check(self.address, on_ray.Needs(self.cpus_per_run, self.gpus_per_run))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -133,13 +134,57 @@ def test_a_ray_worker_that_is_killed_takes_its_own_run_only(spawn, tiny):
 
 @needs_ray
 @pytest.mark.slow
-def test_a_sweep_on_ray_that_is_told_to_end_saves_what_runs(spawn, tiny):
+def test_a_sweep_on_ray_listens_on_loopback_only_and_saves_what_runs_when_told_to_end(spawn, tiny):
     process = spawn(*RAY, *tiny, *LONG, "seed=0", "study=ended")
     wait_for(lambda: folders("ended") and step_of(folders("ended")[0]) > 0)
+    everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    listening = {one.laddr.ip for each in everyone for one in each.net_connections("tcp") if one.status == "LISTEN"}
+    assert listening
+    assert listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     process.terminate()
     out, _ = told(process, 130)
     assert "the same command continues" in out
     assert [record.status for record in records("ended")] == [Status.interrupted]
+
+
+@pytest.fixture
+def ray_head(tmp_path, monkeypatch):
+    """The address of a cluster of this machine that somebody else started, on loopback, with two workers."""
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # which has Ray stay on loopback
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    where = ("--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2", "--include-dashboard=false")
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *where]
+    with (tmp_path / "head.log").open("w") as log:
+        head = subprocess.Popen(command, stdout=log, stderr=log)
+    wait_for(lambda: "Ray runtime started" in (tmp_path / "head.log").read_text())
+    yield f"127.0.0.1:{port}"
+    everyone = [psutil.Process(head.pid), *psutil.Process(head.pid).children(recursive=True)]
+    head.terminate()
+    for left in psutil.wait_procs(everyone, timeout=20)[1]:
+        left.kill()
+    head.wait()
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_ray_cluster_that_is_there_is_joined_and_left_as_it_was(ray_head, spawn, sweep, tiny):
+    runs = ("attention=rope,none", "seed=0,1", "runtime.device=cpu")
+    there = ("-m", "hydra/launcher=ray", f"hydra.launcher.address={ray_head}", *tiny, *runs)
+    assert sweep(*runs, "study=basic").code == 0
+    for study in ("first", "second"):
+        told(spawn(*there, f"study={study}"), 0)
+        assert len(results(study)) == 4
+        assert results(study) == results("basic")
+    process = spawn(*there, "study=large", "hydra.launcher.gpus_per_run=1")
+    wait_for(lambda: list(Path("multirun").glob("large/sweeps/*.json")))
+    process.terminate()
+    _, err = told(process, 130)
+    assert "no node of the cluster has as much now (2 CPUs, 0 GPUs); the runs wait for one" in err
+    assert records("large") == []
 
 
 WAITS = """

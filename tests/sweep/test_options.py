@@ -1,5 +1,6 @@
 """The options of the launchers: every bad one is told in one line before anything is written."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -200,11 +201,21 @@ def test_gpus_for_runs_on_ray_here_must_be_here(cli, tiny, monkeypatch):
 
 
 @needs_ray
-def test_no_cluster_to_be_found_is_told_before_anything_is_written(spawn, tiny):
-    process = spawn("-m", "hydra/launcher=ray", "hydra.launcher.address=auto", *tiny, "seed=0")
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 2
-    assert out == ""
-    assert err.startswith("ablate: hydra.launcher.address=auto: no Ray cluster to join (")
-    assert err.count("\n") == 1
+@pytest.mark.parametrize("address", ["auto", "127.0.0.1:{port}"])
+def test_no_cluster_to_join_is_told_before_anything_is_written(cli, tiny, monkeypatch, address):
+    """Another test's instance may be on this machine, which `auto` would find; hence Ray's answer is made up."""
+
+    def no_cluster(**_):
+        raise ConnectionError("Could not find any running Ray instance.\nPlease specify one.")
+
+    monkeypatch.setattr("ray.init", no_cluster)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        given = address.format(port=server.getsockname()[1])
+        result = cli("-m", "hydra/launcher=ray", f"hydra.launcher.address={given}", *tiny, "seed=0")
+    assert result.code == 2
+    told = (
+        f"ablate: hydra.launcher.address={given}: no Ray cluster to join (Could not find any running Ray instance.); "
+    )
+    assert result.err.startswith(told)
+    assert result.err.count("\n") == 1
     assert not Path("multirun").exists()
