@@ -108,9 +108,7 @@ class RayLauncher(ClusterLauncher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra supplies, look for Ray, and refuse an address where no cluster answers."""
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
-        if self.address == "local":
-            # Before Ray is imported: without it Ray takes the machine's address for 127.0.0.1, and listens to all.
-            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        ray_environment(self.address)
         needed("ray", "ray")
         on_ray = importlib.import_module("ablate.sweep.on_ray")
         on_ray.check(self.address, on_ray.Needs(self.cpus_per_run, self.gpus_per_run))
@@ -170,6 +168,14 @@ def check_slurm() -> None:
             f"hydra/launcher=submitit_slurm: {', '.join(missing)} not found; start the sweep where Slurm's commands "
             "are, or train here with hydra/launcher=local"
         )
+
+
+def ray_environment(address: str) -> None:
+    """Set what Ray reads when it is imported."""
+    # Ray's own handler ends the process, with a trace of the stack, on a SIGTERM that arrives while Ray starts or ends.
+    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
+    if address == "local":  # otherwise Ray takes the machine's address for 127.0.0.1, and listens to all
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 
 def needed(module: str, extra: str) -> ModuleType:
