@@ -100,7 +100,7 @@ def _perform_locked(
         before = read_or_none(folder)
         _refuse_other(before, cell_identity(values), config.seed, folder)
         action = decide(before, config.sweep.rerun, source, context.sweep)
-        if action is Action.keep or _done_in_this_sweep(before, context.sweep):
+        if action is Action.keep:
             return Done(before, trained=False)
         if action is Action.restart:
             folder.archive(_archive_name(before))
@@ -108,11 +108,6 @@ def _perform_locked(
         attempt = _Attempt(config, values, folder, context, source, before, held)
         with _logging_to(folder.log), stop.listening():
             return Done(attempt.recorded(stop, on_log), trained=True)
-
-
-def _done_in_this_sweep(before: RunRecord | None, sweep: str | None) -> bool:
-    """Whether another process of the same sweep made this result; keeps `sweep.rerun=finished` to one time each."""
-    return before is not None and before.status.is_result and sweep is not None and before.sweep == sweep
 
 
 def _refuse_other(before: RunRecord | None, cell: str, seed: int, folder: RunFolder) -> None:

@@ -7,7 +7,8 @@
     interrupted, or running     keep     resume             resume                  restart
     with a dead owner
 
-The columns are for what others began: a job of the same sweep that a cluster interrupted and queued anew is resumed.
+The columns are for what others began: what the same sweep began is kept if it is a result, else resumed, such as a job
+that a cluster interrupted and queued anew.
 `resume` continues from the newest good checkpoint when it comes from the same source code, else it starts over in the
 same folder. `restart` moves the old result to previous/ first. Imports the standard library only.
 """
@@ -35,8 +36,8 @@ def decide(record: RunRecord | None, rerun: Rerun, source: str, sweep: str | Non
     """
     if record is None:
         return Action.start
-    if sweep is not None and record.sweep == sweep and not record.status.is_result:
-        return Action.resume
+    if sweep is not None and record.sweep == sweep:
+        return Action.keep if record.status.is_result else Action.resume
     if rerun is Rerun.none:
         return Action.keep
     if rerun is Rerun.finished:

@@ -48,9 +48,14 @@ def test_what_the_same_sweep_began_goes_on_whatever_is_to_be_made_again(rerun):
     begun.sweep = "this"
     assert decide(begun, rerun, "new", "this") is Action.resume
     assert decide(begun, rerun, "new", "another") is decide(begun, rerun, "new")
+
+
+@pytest.mark.parametrize("rerun", list(Rerun))
+def test_what_the_same_sweep_made_is_kept_so_that_what_is_to_be_made_again_is_so_once(rerun):
     done = record(Status.finished)
     done.sweep = "this"
-    assert decide(done, rerun, "new", "this") is decide(done, rerun, "new")
+    assert decide(done, rerun, "new", "this") is Action.keep
+    assert decide(done, rerun, "new", "another") is decide(done, rerun, "new")
 
 
 def test_a_damaged_record_counts_as_none(tmp_path):

@@ -101,7 +101,6 @@ class Sweep:
                 self.console.print(f"trained for {duration(time.monotonic() - started)}", highlight=False)
             if self.stop_file.exists() and not self.stopped:
                 self.console.print("stopped at the first failure (sweep.fail_fast)", style="yellow")
-            self.stop_file.unlink(missing_ok=True)
         return self._sum_up()
 
     @contextlib.contextmanager
@@ -115,7 +114,9 @@ class Sweep:
         with contextlib.ExitStack() as held:
             try:
                 study.sweeps_path.mkdir(parents=True, exist_ok=True)
-                held.enter_context(locks.hold(study.sweep_lock(sweep)))
+                if held.enter_context(locks.hold(study.sweep_lock(sweep))):
+                    self.stop_file.unlink(missing_ok=True)  # of a process that was killed as it stopped
+                    held.callback(self.stop_file.unlink, missing_ok=True)
                 study.write_sweep(self.plan.sweep)
             except OSError as error:
                 raise ConfigError(f"{study.path}: the plan cannot be written ({error}); nothing was run") from error

@@ -49,6 +49,7 @@ class Rounds:
         self.errors: dict[RunFolder, str] = {}
         self.stopped = self.any_began = False
         self._attempts: Counter[RunFolder] = Counter()
+        self._found: dict[RunFolder, RunRecord | None] = {}  # of what was handed over, the record before
         self._number = self._lost_alone = 0
         self._most_lost = MOST_ATTEMPTS
 
@@ -66,10 +67,16 @@ class Rounds:
         return run.folder not in self.tried and self._action(run) is not Action.keep
 
     def _action(self, run: PlannedRun) -> Action:
-        return decide(self.record(run), self.plan.config.sweep.rerun, self.plan.sources[run.cell.cell])
+        plan = self.plan
+        return decide(self.record(run), plan.config.sweep.rerun, plan.sources[run.cell.cell], plan.sweep.id)
 
     def carry_out(self, todo: Sequence[PlannedRun]) -> None:
         """Launch until every run has a result or was tried; raises ConfigError when the launcher can begin none."""
+        self._launch_all(todo)
+        # the lock of a process that died on another machine looked alive for a while
+        self._close_all([run for run in todo if run.folder in self.tried and self._is_dead(run)])
+
+    def _launch_all(self, todo: Sequence[PlannedRun]) -> None:
         parts: list[list[PlannedRun]] = []
         self._most_lost = min(MOST_ATTEMPTS, len(todo))
         while not self.is_stopped:
@@ -94,12 +101,17 @@ class Rounds:
         return not made_here and self._action(run) is not Action.keep
 
     def _began(self, run: PlannedRun) -> bool:
+        """Whether the run was handed over and began: a sweep that is continued under its id finds its own records."""
+        if run.folder not in self._found:
+            return False
         record = self.record(run)
-        return record is not None and record.sweep == self.plan.sweep.id
+        return record is not None and record.sweep == self.plan.sweep.id and record != self._found[run.folder]
 
     def _launch(self, batch: Sequence[PlannedRun]) -> list[list[PlannedRun]]:
         """Hand runs to the launcher; returns what to try next, part by part, because a process died while they ran."""
         jobs, owners = [self._job(run) for run in batch], _owners(batch)
+        for run in batch:
+            self._found.setdefault(run.folder, self.record(run))
         broken = None
         try:
             returned = self.launcher.launch(jobs, initial_job_idx=self._number)
@@ -129,8 +141,7 @@ class Rounds:
         dead = [run for run in batch if self._died(run, owners[run.folder])]
         self.any_began = self.any_began or bool(dead) or any(map(self._began, batch))
         suspects = dead if broken is not None and len(batch) > 1 else []
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(self._close, [run for run in dead if run not in suspects]))
+        self._close_all([run for run in dead if run not in suspects])
         for run in batch:
             if run not in suspects:
                 self._count(run, handed_over=broken is None)
@@ -147,9 +158,15 @@ class Rounds:
         if state.status == "running":
             return False
         if self._began(run):
-            return state.record is not None and state.record.status is Status.running
+            return self._is_dead(run)
         owner = locks.read_owner(run.folder.lock)
         return owner is not None and owner != owner_before
+
+    def _is_dead(self, run: PlannedRun) -> bool:
+        """Whether the run began for this sweep, and its record says running while nobody is at it."""
+        state = self.watcher.state(run.folder)
+        says_running = state.record is not None and state.record.status is Status.running
+        return says_running and state.status != "running" and self._began(run)
 
     def _count(self, run: PlannedRun, *, handed_over: bool) -> None:
         """Note that the run was tried, if it ended, failed without a record, or did not begin for the last time."""
@@ -175,6 +192,10 @@ class Rounds:
         self.errors[left[0].folder] = told
         self.tried.add(left[0].folder)
         return []
+
+    def _close_all(self, dead: Sequence[PlannedRun]) -> None:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(self._close, dead))
 
     def _close(self, run: PlannedRun) -> None:
         """Write the record that a dead process could not write, unless another process has the run by now."""

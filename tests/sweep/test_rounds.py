@@ -183,6 +183,75 @@ def test_an_interrupted_sweep_says_which_command_goes_on(tmp_path, rerun, told):
     assert told in sweep.console.file.getvalue()
 
 
+@pytest.mark.parametrize("ended", [Status.interrupted, Status.failed])
+def test_a_sweep_that_goes_on_under_its_id_trains_again_what_it_left_without_a_result(tmp_path, ended):
+    """As tuning does, which names its sweeps by what they are for."""
+    for seed, how in enumerate([ended, Status.finished, ended]):
+        sweep_of(tmp_path, range(3))[1].write(seed, how)
+    sweep, launcher = sweep_of(tmp_path, range(4))
+    assert sweep.run() == 0
+    assert dict(launcher.began) == {0: 1, 2: 1, 3: 1}
+    assert [status(run.folder) for run in sweep.runs] == [Status.finished] * 4
+
+
+def test_what_a_sweep_left_running_stays_to_be_resumed_when_its_launcher_can_begin_nothing(tmp_path):
+    sweep, launcher = sweep_of(tmp_path, range(1))
+    launcher.write(0, Status.running)
+    sweep.rounds.launcher = BrokenLauncher()
+    with pytest.raises(ConfigError, match="no run began"):
+        sweep.run()
+    assert status(sweep.runs[0].folder) is Status.running
+
+
+def test_a_sweep_that_was_killed_as_it_stopped_goes_on(tmp_path):
+    sweep, launcher = sweep_of(tmp_path, range(2))
+    sweep.plan.study.sweeps_path.mkdir(parents=True)
+    sweep.stop_file.touch()
+    assert sweep.run() == 0
+    assert dict(launcher.began) == {0: 1, 1: 1}
+
+
+def test_a_sweep_that_another_process_is_at_is_stopped_by_that_ones_stop_file(tmp_path):
+    sweep, launcher = sweep_of(tmp_path, range(2))
+    sweep.plan.study.sweeps_path.mkdir(parents=True)
+    sweep.stop_file.touch()
+    with locks.hold(sweep.plan.study.sweep_lock(sweep.plan.sweep.id)):
+        sweep.run()
+    assert not launcher.began
+    assert sweep.stop_file.exists()
+
+
+def test_what_a_broken_pool_took_down_is_trained_under_rerun_none_too(tmp_path):
+    sweep, _ = sweep_of(tmp_path, range(6), Rerun.none, deadly={2})
+    assert sweep.run() == 1
+    failed = [run.seed for run in sweep.runs if status(run.folder) is Status.failed]
+    assert failed == [2]
+    assert {status(run.folder) for run in sweep.runs if run.seed != 2} == {Status.finished}
+
+
+@pytest.mark.parametrize("fail_fast", [False, True])
+def test_a_run_that_died_on_another_machine_has_a_record_once_its_lock_is_old(tmp_path, monkeypatch, fail_fast):
+    monkeypatch.setattr(locks, "TAKE_OVER", 1.5)
+    monkeypatch.setattr(locks, "WATCH", 0.2)
+    sweep, launcher = sweep_of(tmp_path, range(2))
+    sweep.plan.config.sweep.fail_fast = fail_fast
+
+    def launch(jobs, initial_job_idx):
+        launcher.write(0, Status.running)
+        launcher.write(1, Status.finished)
+        lock = sweep.plan.study.run("cell", 0).lock
+        lock.write_text(json.dumps(vars(locks.Owner("elsewhere", 7, 7, "its own"))))
+        lost = JobReturn(status=JobStatus.FAILED)
+        lost.return_value = RuntimeError("NODE_FAIL")
+        return [lost, JobReturn(status=JobStatus.COMPLETED)]
+
+    launcher.launch = launch
+    assert sweep.run() == 1
+    record = sweep.runs[0].folder.read()
+    assert (record.status, record.error["type"]) == (Status.failed, "ProcessDied")
+    assert status(sweep.runs[1].folder) is Status.finished
+
+
 def test_others_see_that_a_sweep_is_at_work_and_no_longer(tmp_path):
     sweep, launcher = sweep_of(tmp_path, range(1))
     seen = []
