@@ -54,16 +54,21 @@ def leftovers(study: StudyFolder, asked: Collection[str] = ()) -> list[Leftover]
 
 def _of_sweeps(study: StudyFolder) -> Iterator[Leftover]:
     """Temporary files beside the runs have no lock: those of the last TAKE_OVER seconds may be in use."""
-    for parent in (study.path, study.sweeps_path, study.search_path):
-        if _is_linked(parent, study.path):
-            continue
-        for path in sorted(parent.glob(TEMPORARIES)):
-            if path.is_file() and time.time() - path.lstat().st_mtime > locks.TAKE_OVER:
-                yield Leftover(path=path, why="temporary file", size=size_of(path), lock=None)
-    if not _is_linked(study.sweeps_path, study.path):
-        for path in sorted(study.sweeps_path.glob("*.lock")):
-            if not locks.is_held(path):
-                yield Leftover(path=path, why="stale lock", size=size_of(path), lock=path)
+    for parent in (study.path, study.sweeps_path, study.search_path, study.tuning_path):
+        if not _is_linked(parent, study.path):
+            for path in sorted(parent.glob(TEMPORARIES)):
+                if path.is_file() and _is_old(path):
+                    yield Leftover(path=path, why="temporary file", size=size_of(path), lock=None)
+    for path in study.work_locks():
+        if not _is_linked(path.parent, study.path) and not locks.is_held(path):
+            yield Leftover(path=path, why="stale lock", size=size_of(path), lock=path)
+
+
+def _is_old(path: Path) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime > locks.TAKE_OVER
+    except FileNotFoundError:  # it has got its name
+        return False
 
 
 def _of_run(folder: RunFolder, asked: Collection[str]) -> Iterator[Leftover]:
@@ -120,7 +125,14 @@ RUNS: dict[str, Callable[[RunFolder], bool]] = {"interrupted": _was_interrupted,
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of a folder's files; links count as themselves."""
     files = [path] if not path.is_dir() else [inner for inner in path.rglob("*") if not inner.is_dir()]
-    return sum(file.lstat().st_size for file in files)
+    return sum(map(_size, files))
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.lstat().st_size
+    except FileNotFoundError:  # gone since it was listed
+        return 0
 
 
 def remove(leftover: Leftover) -> bool:

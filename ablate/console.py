@@ -32,10 +32,10 @@ class RunConsole:
             return
         record = done.record
         if record is None:
-            self.console.print(f"another process trains this run now: {folder.path}", style="yellow")
+            self.console.print(f"another process trains this run now: {folder.path}", style="yellow", markup=False)
         elif not done.trained:
             self.console.print(
-                f"{record.status.value} before, not run again (sweep.rerun=finished would)  {folder.path}"
+                f"{record.status.value} before, not run again (sweep.rerun=finished would)  {folder.path}", markup=False
             )
         else:
             self._ended(record, folder)
@@ -44,4 +44,4 @@ class RunConsole:
         self.console.print(record.status.value, style="green" if record.status is Status.finished else "red", end="")
         if record.error:
             self.console.print(f": {record.error['type']}: {record.error['message']}", markup=False, end="")
-        self.console.print(f"  {folder.path}", soft_wrap=True)
+        self.console.print(f"  {folder.path}", soft_wrap=True, markup=False)

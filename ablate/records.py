@@ -26,6 +26,7 @@ JSON is strict: a number that is not finite is written as null (`ablate.jsonfile
 Imports the standard library only beside it, so the analysis can read a study on a machine without torch.
 """
 
+import contextlib
 import json
 import os
 import time
@@ -459,13 +460,22 @@ class StudyFolder:
         """The trials files of all searches, by name."""
         return sorted(self.search_path.glob("*.trials.json"))
 
+    @property
+    def tuning_path(self) -> Path:
+        """The folder of all tunings."""
+        return self.path / "tuning"
+
     def tuning(self, name: str) -> Path:
         """The state of one tuning of several variants."""
-        return self.path / "tuning" / f"{name}.json"
+        return self.tuning_path / f"{name}.json"
 
     def tunings(self) -> list[Path]:
         """The files of all tunings, by name."""
-        return sorted((self.path / "tuning").glob("*.json"))
+        return sorted(self.tuning_path.glob("*.json"))
+
+    def work_locks(self) -> list[Path]:
+        """The locks of processes that carry out a sweep, a search or a tuning, or did."""
+        return sorted([*self.sweeps_path.glob("*.lock"), *self.tuning_path.glob("*.lock")])
 
     def search_turn(self, name: str) -> Path:
         """What processes of one search hold while they ask for trials."""
@@ -478,13 +488,15 @@ class StudyFolder:
     def write_sweep(self, plan: SweepPlan) -> None:
         """Write a plan, new or changed; what a process that died while writing one left behind is removed."""
         for path in self.sweeps_path.glob(".*.tmp"):
-            if time.time() - path.stat().st_mtime > ABANDONED:
-                path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # another sweep's, which has its place by now
+                if time.time() - path.stat().st_mtime > ABANDONED:
+                    path.unlink()
         write_json(self.sweep_file(plan.id), asdict(plan))
 
     def forget_sweep(self, sweep_id: str) -> None:
         """Remove the plan of a sweep that never began."""
-        for path in (self.sweep_file(sweep_id), self.looks_file(sweep_id), self.stop_file(sweep_id)):
+        files = (self.sweep_file, self.looks_file, self.stop_file, self.cells_file)
+        for path in (file(sweep_id) for file in files):
             path.unlink(missing_ok=True)
 
     def read_sweep(self, sweep_id: str) -> SweepPlan:

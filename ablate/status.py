@@ -5,6 +5,7 @@ Imports neither torch nor Hydra.
 """
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -65,8 +66,13 @@ def _plans(study: StudyFolder) -> list[SweepPlan]:
         try:
             plans.append(study.read_sweep(sweep))
         except RecordError as error:
-            sys.stderr.write(f"ablate: {error}\n")
+            _say_once(f"ablate: {error}\n")
     return plans
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    sys.stderr.write(line)
 
 
 def _state(watcher: Watcher, label: str, seed: int, folder: Any) -> RunState:
@@ -96,7 +102,7 @@ def render(study: StudyFolder, states: Sequence[RunState]) -> Group:
         table.add_column(status, justify="right")
     for label in dict.fromkeys(state.label for state in states):
         counts = Counter(state.status for state in states if state.label == label)
-        table.add_row(label, *(str(counts[status] or "–") for status in shown))
+        table.add_row(Text(label), *(str(counts[status] or "–") for status in shown))
     told = [state for state in states if state.status in ("running", "interrupted", "diverged", "failed")]
     lines = [Text(_line(state)) for state in told[:MOST_LINES]]
     lines += [Text(f"and {len(told) - MOST_LINES} more (--json has all)")] if len(told) > MOST_LINES else []

@@ -202,6 +202,33 @@ def test_temporary_files_of_sweeps_go_once_they_are_old(study):
     assert not old.exists()
 
 
+def test_a_temporary_file_that_gets_its_name_meanwhile_is_left_out(study, monkeypatch):
+    (study.path / "tuning").mkdir(parents=True)
+    there = study.path / "tuning" / ".a.json.1.tmp"
+    there.touch()
+    os.utime(there, (0, 0))
+    assert [leftover.path for leftover in clean.leftovers(study)] == [there]
+    is_file = Path.is_file
+
+    def moved_after(path: Path) -> bool:
+        found = is_file(path)
+        there.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "is_file", moved_after)
+    assert clean.leftovers(study) == []
+    assert clean.size_of(there) == 0
+
+
+def test_the_lock_of_a_tuning_whose_process_is_gone_is_listed(study):
+    lock = study.path / "tuning" / "tune.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(json.dumps(vars(locks.Owner.me()) | {"pid": 2**22 + 1}))
+    assert [(leftover.path, leftover.why) for leftover in clean.leftovers(study)] == [(lock, "stale lock")]
+    with locks.hold(lock):
+        assert clean.leftovers(study) == []
+
+
 def test_a_path_that_is_no_study_is_refused_in_one_line(tmp_path, capsys):
     for path in (tmp_path, tmp_path / "nothing"):
         with pytest.raises(SystemExit) as end:

@@ -135,6 +135,15 @@ def test_canonical_json_takes_1_and_1_point_0_as_one_value_and_text_as_another()
     assert canonical_json(True) != canonical_json(1)
 
 
+def test_a_plan_is_written_while_another_sweep_renames_its_own(tmp_path):
+    study = StudyFolder(tmp_path)
+    plan = SweepPlan(id="20260101T000000-aa", created="", command="", study="s", cells=[], seeds=[0])
+    study.write_sweep(plan)
+    (study.sweeps_path / ".20260101T000000-bb.json.tmp").symlink_to("gone")  # listed, and gone when looked at
+    study.write_sweep(plan)
+    assert study.sweep_ids() == [plan.id]
+
+
 def test_cells_that_a_search_adds_belong_to_its_plan_each_once(tmp_path):
     study = StudyFolder(tmp_path)
     search = {"storage": "s", "study_name": "n", "metric": "eval/loss", "pruner": None, "trials": {}}

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from ablate import locks, status
 from ablate.records import PlannedCell, RunRecord, Status, StudyFolder, SweepPlan
-from ablate.sweep.runs import Watcher
+from ablate.sweep.runs import Watcher, is_at_work
 
 
 @pytest.fixture
@@ -87,6 +88,36 @@ def test_watching_goes_on_while_a_sweep_is_at_work_and_says_what_it_left(study, 
     assert waited == [status.WATCH_EVERY]
     told = "no sweep is at work, and 3 of 6 runs are left; its command again continues"
     assert told in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("lock", ["sweeps/20270101T000000-bb.lock", "tuning/tune.lock"])
+def test_watching_goes_on_for_a_search_before_its_plan_and_for_a_tuning(study, lock):
+    path = study.path / lock
+    path.parent.mkdir(exist_ok=True)
+    with locks.hold(path):
+        assert is_at_work(study)
+    assert not is_at_work(study)
+
+
+def test_a_damaged_plan_is_told_once_however_long_one_watches(study, capsys, monkeypatch):
+    study.sweep_file("20270101T000000-bb").write_text("{")
+    looks = iter(range(3))
+    with contextlib.ExitStack() as sweep:
+        sweep.enter_context(locks.hold(study.sweep_lock("20260101T000000-aa")))
+        monkeypatch.setattr(time, "sleep", lambda seconds: next(looks, None) is not None or sweep.close())
+        with pytest.raises(SystemExit):
+            status.main([str(study.path), "--watch"])
+    told = capsys.readouterr()
+    assert (told.out + told.err).count("20270101T000000-bb.json") == 1
+
+
+def test_a_label_in_brackets_is_shown_as_it_is(study, capsys):
+    plan = study.read_sweep("20260101T000000-aa")
+    plan.cells[0] = replace(plan.cells[0], label="[/red]range=[0.1,0.9]")
+    study.write_sweep(plan)
+    with pytest.raises(SystemExit):
+        status.main([str(study.path)])
+    assert "[/red]range=[0.1,0.9]" in capsys.readouterr().out
 
 
 def test_ctrl_c_ends_the_watch_without_a_word(study, capsys, monkeypatch):

@@ -76,8 +76,8 @@ class Watcher:
 
 
 def is_at_work(study: StudyFolder) -> bool:
-    """Whether some process carries out a sweep of the study, on whatever machine."""
-    return any(locks.is_held(study.sweep_lock(sweep)) for sweep in study.sweep_ids())
+    """Whether some process carries out a sweep, a search or a tuning of the study, on whatever machine."""
+    return any(map(locks.is_held, study.work_locks()))
 
 
 def last_step(folder: RunFolder) -> tuple[int, float | None]:

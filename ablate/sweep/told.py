@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ablate.config.schema import Rerun
 from ablate.records import RunFolder, StudyFolder, SweepPlan
@@ -28,7 +29,8 @@ def announce(console: Console, plan: SweepPlan, headline: str, todo: Sequence[Pl
     for cell in plan.cells:
         factors = ", ".join(f"{key}={'–' if value is None else value}" for key, value in cell.factors.items())
         here = left[cell.cell]
-        table.add_row(cell.cell[:8], cell.label, factors or "–", str(len(plan.seeds) - here), str(here))
+        done = str(len(plan.seeds) - here)
+        table.add_row(cell.cell[:8], Text(cell.label), Text(factors or "–"), done, str(here))
     console.print(headline, highlight=False, soft_wrap=True)
     console.print(table, highlight=False)
     for note in plan.notes:

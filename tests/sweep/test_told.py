@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ablate.records import PlannedCell, RunFolder, RunRecord, Status
+from ablate.records import PlannedCell, RunFolder, RunRecord, Status, StudyFolder, SweepPlan
 from ablate.sweep import told
 from ablate.sweep.runs import PlannedRun, State
 
@@ -25,6 +25,21 @@ def said(states, errors=None, *, stopped=False) -> list[str]:
     console = Console(file=io.StringIO(), width=200)
     told.failures(console, states, errors or {}, stopped=stopped)
     return console.file.getvalue().splitlines()
+
+
+def test_the_plan_shows_labels_and_factors_in_brackets_as_they_are():
+    odd = PlannedCell(cell="c" * 64, label="[/x]", factors={"optimizer.betas": "[0.9, 0.95]"}, folder="c", overrides=[])
+    plan = SweepPlan(id="a", created="", command="", study="s", cells=[odd], seeds=[0], notes=["[/note]"])
+    console = Console(file=io.StringIO(), width=200)
+    study = StudyFolder(Path("multirun/s[/bold]"))
+    told.announce(console, plan, told.headline(study, "1 cell", 1, 1, ""), [PlannedRun(odd, 0, study.run("c", 0))])
+    lines = [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    assert lines == [
+        "multirun/s[/bold]: 1 cell; 0 done, 1 to train",
+        "cell label factors done left",
+        "cccccccc [/x] optimizer.betas=[0.9, 0.95] 0 1",
+        "note: [/note]",
+    ]
 
 
 def test_a_failure_is_told_with_its_reason_and_its_folder():

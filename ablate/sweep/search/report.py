@@ -34,7 +34,7 @@ def announce(console: Console, prepared: Prepared, launcher: Launcher, done: int
     goals = ", ".join(f"{one.direction} {one.metric}" for one in prepared.objectives)
     pruner = short(prepared.pruner) if prepared.pruner else "none"
     lines = [
-        f"[bold]{escape(str(prepared.folder.path))}[/bold]: search {settings.study_name!r}, "
+        f"[bold]{escape(str(prepared.folder.path))}[/bold]: search {escape(repr(settings.study_name))}, "
         f"{prepared.n_trials} trials, {min(done, prepared.n_trials)} done; seeds {', '.join(map(str, seeds))}",
         *(f"  {escape(one.key)}: {escape(str(one))}" for one in prepared.space.parameters),
         f"{goals}; sampler {escape(short(prepared.samplers.node))}; pruner {escape(pruner)}",
