@@ -21,6 +21,7 @@ from rich.console import Console
 
 from ablate import locks
 from ablate.config.errors import ConfigError, refuse
+from ablate.config.schema import Rerun
 from ablate.jsonfiles import RecordError
 from ablate.records import PlannedCell, RunFolder, RunRecord, Status
 from ablate.resume import read_or_none
@@ -134,7 +135,12 @@ class Search:
             self._take_over()
             self.folder.write_sweep(self.plan)
             report.announce(self.console, self.prepared, self.launcher, len(trials.counted(self.study)))
-            ended = self._search()
+            try:
+                ended = self._search()
+            except ConfigError:
+                if not self.sweep.rounds.any_began:
+                    self.folder.forget_sweep(self.plan.id)
+                raise
         self.folder.write_sweep(self.plan)
         self.folder.cells_file(self.plan.id).unlink(missing_ok=True)
         self.sweep.stop_file.unlink(missing_ok=True)
@@ -213,7 +219,15 @@ class Search:
         cells = {trial: cell for trial, cell in asked if cell is not None}
         self._train(cells)
         for trial, cell in cells.items():
-            report.trial_line(self.console, self.prepared, self._tell(trial, cell))
+            told = self._stored(trial) if self._is_lost(trial) else self._tell(trial, cell)
+            report.trial_line(self.console, self.prepared, told)
+
+    def _stored(self, trial: optuna.Trial) -> FrozenTrial:
+        return self.study.get_trials(deepcopy=False)[trial.number]
+
+    def _is_lost(self, trial: optuna.Trial) -> bool:
+        """Whether another process took the trial for lost, as when this machine slept, and has it tried again."""
+        return self._stored(trial).state.is_finished()
 
     def _is_stopped(self) -> bool:
         return self.sweep.rounds.is_stopped
@@ -263,6 +277,8 @@ class Search:
 
     def _reopen(self, runs: Sequence[PlannedRun]) -> None:
         """Have runs go on that the pruner of another search stopped: it judged them beside other trials."""
+        if self.prepared.first.config.sweep.rerun is Rerun.none:
+            return
         for run in runs:
             record = read_or_none(run.folder)
             if record is None or record.status is not Status.pruned or self._is_own(record.sweep):
@@ -294,6 +310,8 @@ class Search:
         records = self._records(cell, seeds)
         if not all(record is not None and record.status is Status.finished for _, record in records):
             return False
+        if self._is_lost(trial):
+            return False
         return not self.prepared.by_seed or not self._is_worse(trial, records)
 
     def _is_worse(self, trial: optuna.Trial, records: Sequence[tuple[int, RunRecord | None]]) -> bool:
@@ -324,9 +342,7 @@ class Search:
         if found.pruned:
             return trials.end(self.study, trial, TrialState.PRUNED, found.reason)
         if self._is_stopped() and any(record is None or not _ended(record) for _, record in records):
-            return trials.lose(
-                self.study, self.study.get_trials(deepcopy=False)[trial.number], "the search was stopped"
-            )
+            return trials.lose(self.study, self._stored(trial), "the search was stopped")
         errors = [self.sweep.errors.get(self._run(cell, seed), "") for seed in self.prepared.seeds]
         if unwritten := next((error for error in errors if error.startswith(UNWRITTEN)), None):
             raise OSError(
@@ -341,7 +357,7 @@ class Search:
 
     def _report_curve(self, trial: optuna.Trial, cell: PlannedCell) -> None:
         """Report the evaluations of a first seed that was trained before, so that others are judged against it."""
-        known = self.study.get_trials(deepcopy=False)[trial.number].intermediate_values
+        known = self._stored(trial).intermediate_values
         name = self.prepared.objectives[0].metric.removeprefix("eval/")
         for record in self._run(cell, self.prepared.seeds[0]).read_metrics():
             value, step = record.get(name), int(record.get("step", 0))

@@ -47,6 +47,8 @@ def test_what_one_search_pruned_goes_on_for_another_that_does_not_prune(search):
     search(*alike, "hydra/sweeper/pruner=threshold", "hydra.sweeper.pruner.upper=0.1", "hydra.sweeper.study_name=a")
     assert states(stored("multirun/copy_repeat/search/a.journal", "a")) == ["pruned"] * 2
     assert {record.status for record in records()} == {Status.pruned}
+    search(*alike, "hydra.sweeper.study_name=kept", "sweep.rerun=none")
+    assert {record.status for record in records()} == {Status.pruned}
     result = search(*alike, "hydra.sweeper.study_name=b")
     assert result.code == 0, result
     assert states(stored("multirun/copy_repeat/search/b.journal", "b")) == ["complete"] * 2

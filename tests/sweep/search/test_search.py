@@ -14,7 +14,9 @@ import yaml
 import ablate.job
 import ablate.run
 from ablate.records import RunFolder, RunRecord, Status, StudyFolder
+from ablate.sweep import rounds
 from ablate.sweep.cells import Composer
+from ablate.sweep.search import trials
 from ablate.sweep.search.storage import close_storage, open_storage
 from tests.sweep.search.conftest import LR, states, stored
 
@@ -308,7 +310,6 @@ def test_ctrl_c_ends_the_search_and_the_same_command_continues_to_the_same_trial
 def test_a_trial_of_a_search_that_goes_on_is_left_alone(tmp_path):
     from ablate import locks
     from ablate.records import PlannedCell
-    from ablate.sweep.search import trials
     from ablate.sweep.search.storage import open_storage, open_study
 
     folder = StudyFolder(tmp_path)
@@ -322,6 +323,42 @@ def test_a_trial_of_a_search_that_goes_on_is_left_alone(tmp_path):
     assert trials.reclaim(study, folder) == [0]
     assert trials.counted(study) == []
     assert states(study) == ["lost", "waiting"]
+
+
+@pytest.mark.parametrize("pruned", [(), ("hydra/sweeper/pruner=wilcoxon", "seed=range(7)")])
+def test_a_trial_that_another_machine_took_over_is_told_as_lost_and_tried_again(search, monkeypatch, pruned):
+    """As when this machine slept longer than a lock lasts."""
+    real, calls = ablate.job.perform, iter(range(100))
+
+    def asleep(*arguments, **options):
+        done = real(*arguments, **options)
+        if next(calls) == 0:
+            study = stored()
+            trials.lose(study, study.trials[0], "its process ended before it was done")
+        return done
+
+    monkeypatch.setattr(ablate.job, "perform", asleep)
+    result = search(LR, "hydra.sweeper.n_trials=2", *pruned)
+    assert result.code == 0, result
+    assert "Traceback" not in result.out + result.err
+    assert "trial 0 lost" in result.out
+    assert states(stored()) == ["lost", "complete", "complete"]
+    assert stored().trials[1].params == stored().trials[0].params
+
+
+def test_a_search_whose_launcher_begins_nothing_is_refused_and_leaves_no_plan(search, monkeypatch):
+    def broken(*arguments, **options):
+        raise RuntimeError("no such partition")
+
+    monkeypatch.setattr(rounds, "_prepare", lambda launcher, stop_file: setattr(launcher, "launch", broken))
+    result = search(LR, "hydra.sweeper.n_trials=2")
+    assert result.code == 2, result
+    assert "no run began, the launcher failed: RuntimeError: no such partition" in result.err
+    assert not list(Path(STUDY, "sweeps").iterdir())
+    assert states(stored())[0] == "running"  # until the same command reclaims it
+    monkeypatch.undo()
+    assert search(LR, "hydra.sweeper.n_trials=2").code == 0
+    assert states(stored()).count("complete") == 2
 
 
 def test_plans_and_records_of_a_search_are_strict_json(search, in_tmp):
