@@ -9,6 +9,7 @@ that is warned saves, then its job is queued anew and goes on in the same folder
 import contextlib
 import logging
 import pickle
+import re
 import signal
 import subprocess
 import threading
@@ -37,6 +38,9 @@ GENERAL = frozenset(
 )
 """Options that submitit knows for every cluster; the others carry the cluster's name in front."""
 
+
+NO_JOBS = re.compile(r"[0-9a-f]{32}\.pkl|\.submission_file_[0-9a-f]{32}\.sh")
+"""The files of a submission before it has the name of a job."""
 
 AGAIN = 60.0
 """Seconds after which jobs that were refused are submitted again, unless one of ours is over before."""
@@ -82,8 +86,9 @@ class Cluster(ABC):
             try:
                 return list(self.executor.map_array(self.carrier, overrides, numbers))
             except FailedJobError as error:  # what submitit raises when sbatch fails
-                for path in set(self.folder.iterdir()) - before:
-                    path.unlink(missing_ok=True)
+                for path in set(self.folder.iterdir()) - before:  # among them files of jobs that run meanwhile
+                    if NO_JOBS.fullmatch(path.name):
+                        path.unlink(missing_ok=True)
                 raise RefusedError(" ".join(str(error).split())) from error
 
 
@@ -123,7 +128,10 @@ class Slurm(Cluster):
     def _scancel(jobs: Sequence[Job[JobReturn]], *options: str) -> None:
         for start in range(0, len(jobs), LARGEST_ARRAY):
             some = [job.job_id for job in jobs[start : start + LARGEST_ARRAY]]
-            subprocess.run(["scancel", *options, *some], check=False, capture_output=True, timeout=60)
+            try:
+                subprocess.run(["scancel", *options, *some], check=False, capture_output=True, timeout=60)
+            except (OSError, subprocess.SubprocessError) as error:
+                LOG.warning("scancel does not answer: %s", error)
 
 
 class Local(Cluster):
@@ -172,14 +180,21 @@ def _ignoring_ctrl_c() -> Iterator[None]:
 
 
 def carry_out(
-    cluster: Cluster, jobs: Sequence[Sequence[str]], first: int, stop_file: Path | None, poll_s: float
+    cluster: Cluster,
+    jobs: Sequence[Sequence[str]],
+    first: int,
+    stop_file: Path | None,
+    poll_s: float,
+    *,
+    patient: bool = False,
 ) -> list[JobReturn]:
     """Submit jobs numbered from `first`, wait until all are over, and return what each returned, in their order.
 
     When the stop file appears, jobs that wait are taken back and those that run are waited for: they see the file
-    too, save and end. An exception (a second Ctrl-C) ends them all. Raises RefusedError when the scheduler takes none.
+    too, save and end. An exception (a second Ctrl-C) ends them all. Raises RefusedError when the scheduler takes none,
+    unless `patient`: it took others before, so it is asked again later.
     """
-    queue = _Queue(cluster, deque(enumerate(jobs, start=first)))
+    queue = _Queue(cluster, deque(enumerate(jobs, start=first)), patient=patient)
     try:
         while queue.waiting or queue.active:
             stopping = stop_file is not None and stop_file.exists()
@@ -204,6 +219,7 @@ class _Queue:
     submitted: dict[int, Job[JobReturn]] = field(default_factory=dict)
     active: dict[int, Job[JobReturn]] = field(default_factory=dict)
     largest: int = LARGEST_ARRAY
+    patient: bool = False
     again: float = 0.0
     """Before this time (monotonic) nothing is submitted, since it was refused."""
 
@@ -230,7 +246,7 @@ class _Queue:
         self.largest = max(1, size // 2)
         if size > 1:
             return
-        if not self.submitted:
+        if not (self.submitted or self.patient):
             raise error
         self.again = time.monotonic() + AGAIN
         LOG.warning("%d jobs are submitted later, the scheduler takes none now: %s", len(self.waiting), error)
@@ -254,9 +270,12 @@ def _returned(job: Job[JobReturn] | None, stopped: bool) -> JobReturn:
         return never_begun()
     try:
         outcome, result = pickle.loads(job.paths.result_pickle.read_bytes())
-    except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+    except FileNotFoundError:
         told = f"job {job.job_id} ended without a result: killed, cancelled or lost; its output: {job.paths.stderr}"
         return never_begun() if stopped else without_result(told)
+    except Exception as error:  # cut short, or of a class that cannot be made again here
+        told = f"job {job.job_id}: its result cannot be read ({error!r}); its output: {job.paths.stderr}"
+        return without_result(told)
     if outcome == "success" and isinstance(result, JobReturn):
         return result
     last = str(result).strip().splitlines()[-1:] or ["?"]

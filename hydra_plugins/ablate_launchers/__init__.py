@@ -44,7 +44,7 @@ class SubmititLauncher(ClusterLauncher):
     """Variables of the environment that a job has from the sweep, whatever submitit makes of them."""
 
     def __init__(self, *, submitit_folder: str, poll_s: float, **options: Any) -> None:
-        self.folder, self.poll_s = submitit_folder, poll_s
+        self.folder, self.poll_s, self.has_submitted = submitit_folder, poll_s, False
         self.options: dict[str, Any] = {
             key: OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
             for key, value in options.items()
@@ -63,7 +63,11 @@ class SubmititLauncher(ClusterLauncher):
         environment = {name: os.environ.get(name) for name in self.keeps}
         carrier = Carrier(self.hydra_context, self.task_function, self.config, environment)
         where = getattr(cluster, self.cluster)(carrier, self.folder, self.options)
-        return cluster.carry_out(where, job_overrides, initial_job_idx, self.stop_file, self.poll_s)
+        returned = cluster.carry_out(
+            where, job_overrides, initial_job_idx, self.stop_file, self.poll_s, patient=self.has_submitted
+        )
+        self.has_submitted = True
+        return returned
 
 
 class SubmititLocalLauncher(SubmititLauncher):

@@ -2,12 +2,16 @@
 
 import logging
 import os
+import pickle
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hydra.core.utils import JobStatus
 
+from ablate.sweep import handover
+from hydra_plugins.ablate_launchers import SubmititSlurmLauncher
 from tests.sweep.clusters import CONF, needs_submitit, records
 
 cluster = pytest.importorskip("ablate.sweep.cluster", reason="submitit is not installed (extra slurm)")
@@ -45,6 +49,20 @@ class Site:
 
     def end(self, jobs) -> None:
         self.waits = []
+
+
+OPTIONS = {"timeout_min": 5, "signal_delay_s": 30, "max_num_timeout": 1}
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str, first: str = "true") -> None:
+    """Put commands on the path that do something first, and then refuse as sbatch does."""
+    bin_ = folder / "bin"
+    bin_.mkdir()
+    for name in names:
+        refusal = "echo 'sbatch: error: Invalid job array specification' >&2; exit 1"
+        (bin_ / name).write_text(f"#!/bin/sh\n{first}\n{refusal}\n")
+        (bin_ / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
 
 
 def carried_out(site: Site, jobs: int) -> list:
@@ -100,6 +118,31 @@ def test_a_scheduler_that_takes_none_for_a_while_is_asked_again_later(monkeypatc
     assert 300 <= now[0] < 300 + cluster.AGAIN + 20
 
 
+def test_a_scheduler_that_took_jobs_of_an_earlier_launch_is_asked_again_too(monkeypatch):
+    site, now = Site(), [0.0]
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(cluster.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 1.0))
+    monkeypatch.setattr(cluster, "Slurm", lambda *arguments: site)
+    monkeypatch.setattr(handover, "Carrier", lambda *arguments: None)
+    launcher = SubmititSlurmLauncher(submitit_folder="", poll_s=0.0)
+    launcher.hydra_context = launcher.task_function = launcher.config = None
+    site.array = 0
+    for _ in range(2):
+        with pytest.raises(cluster.RefusedError):
+            launcher.launch([["seed=0"]], 0)
+    site.array = 10
+    assert len(launcher.launch([["seed=0"]], 0)) == 1
+    take = site.submit
+
+    def down_for_five_minutes(jobs):
+        if now[0] < 300:
+            raise cluster.RefusedError("Unable to contact slurm controller")
+        return take(jobs)
+
+    site.submit = down_for_five_minutes
+    assert len(launcher.launch([["seed=1"], ["seed=2"]], 1)) == 2
+
+
 def test_a_stop_while_jobs_are_refused_ends_the_wait(tmp_path):
     site, stop = Site(queue=1), tmp_path / "stop"
     take = site.submit
@@ -117,18 +160,55 @@ def test_a_stop_while_jobs_are_refused_ends_the_wait(tmp_path):
 
 
 def test_a_refusal_leaves_nothing_in_the_folder(tmp_path, monkeypatch):
-    bin_ = tmp_path / "bin"
-    bin_.mkdir()
-    for name in ("sbatch", "srun"):
-        (bin_ / name).write_text("#!/bin/sh\necho 'sbatch: error: Invalid job array specification' >&2\nexit 1\n")
-        (bin_ / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
-    options = {"timeout_min": 5, "signal_delay_s": 30, "max_num_timeout": 1}
+    install(tmp_path, monkeypatch, "sbatch", "srun")
     for jobs in (1, 3):
-        slurm = cluster.Slurm(print, str(tmp_path / "jobs"), options)
+        slurm = cluster.Slurm(print, str(tmp_path / "jobs"), OPTIONS)
         with pytest.raises(cluster.RefusedError, match="Invalid job array specification"):
             slurm.submit([(number, ["seed=0"]) for number in range(jobs)])
         assert [path.name for path in (tmp_path / "jobs").iterdir()] == [".turn"]
+
+
+def test_a_refusal_takes_nothing_of_the_jobs_that_run_meanwhile(tmp_path, monkeypatch):
+    names = ["7_0_log.out", "7_0_result.pkl", "8_1_log.err", "8_submitted.pkl"]
+    install(tmp_path, monkeypatch, "sbatch", "srun", first=f"cd {tmp_path}/jobs; touch {' '.join(names)}")
+    slurm = cluster.Slurm(print, str(tmp_path / "jobs"), OPTIONS)
+    with pytest.raises(cluster.RefusedError):
+        slurm.submit([(0, ["seed=0"])])
+    assert sorted(path.name for path in (tmp_path / "jobs").iterdir()) == [".turn", *names]
+
+
+def test_a_scheduler_that_is_gone_when_jobs_are_cancelled_is_said_only(tmp_path, monkeypatch, caplog):
+    install(tmp_path, monkeypatch, "sbatch", "srun")
+    slurm = cluster.Slurm(print, str(tmp_path / "jobs"), OPTIONS)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        slurm.end([SimpleNamespace(job_id="7_0")])
+    assert "scancel does not answer" in caplog.text
+
+
+class Odd(Exception):
+    """Cannot be made again from its pickle, like many an exception with two arguments."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(one + two)
+
+
+@pytest.mark.parametrize("content", [b"", pickle.dumps(("success", 1))[:-4], pickle.dumps(("success", Odd("1", "2")))])
+def test_a_result_that_cannot_be_read_is_that_jobs_affair_only(tmp_path, content):
+    site, result = Site(), tmp_path / "result.pkl"
+    result.write_bytes(content)
+    take = site.submit
+
+    def written(jobs):
+        taken = take(jobs)
+        taken[1].paths.result_pickle = result
+        return taken
+
+    site.submit = written
+    returned = carried_out(site, 3)
+    assert [job.status for job in returned] == [JobStatus.FAILED] * 3
+    with pytest.raises(RuntimeError, match="its result cannot be read"):
+        _ = returned[1].return_value
 
 
 @pytest.mark.parametrize("devices", ["1,3", "", None])
