@@ -350,13 +350,13 @@ def test_a_search_whose_launcher_begins_nothing_is_refused_and_leaves_no_plan(se
     def broken(*arguments, **options):
         raise RuntimeError("no such partition")
 
-    monkeypatch.setattr(rounds, "_prepare", lambda launcher, stop_file: setattr(launcher, "launch", broken))
-    result = search(LR, "hydra.sweeper.n_trials=2")
+    with monkeypatch.context() as patched:
+        patched.setattr(rounds, "_prepare", lambda launcher, stop_file: setattr(launcher, "launch", broken))
+        result = search(LR, "hydra.sweeper.n_trials=2")
     assert result.code == 2, result
     assert "no run began, the launcher failed: RuntimeError: no such partition" in result.err
     assert not list(Path(STUDY, "sweeps").iterdir())
     assert states(stored())[0] == "running"  # until the same command reclaims it
-    monkeypatch.undo()
     assert search(LR, "hydra.sweeper.n_trials=2").code == 0
     assert states(stored()).count("complete") == 2
 
