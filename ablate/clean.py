@@ -75,7 +75,7 @@ def _of_run(folder: RunFolder, asked: Collection[str]) -> Iterator[Leftover]:
     if (why := _why_whole(folder, asked)) is not None:
         yield Leftover(path=folder.path, why=why, size=size_of(folder.path), lock=folder.lock)
         return
-    for parent in (folder.path, folder.hydra):
+    for parent in [folder.path] if folder.hydra.is_symlink() else [folder.path, folder.hydra]:
         for path in sorted(parent.glob(TEMPORARIES)):
             yield Leftover(path=path, why="temporary file", size=size_of(path), lock=folder.lock)
     if folder.lock.is_file():

@@ -52,9 +52,14 @@ class StopRequest:
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """While the block runs, in which there is nothing to save, a signal ends it by KeyboardInterrupt."""
+        """While the block runs, in which there is nothing to save, a signal ends it by KeyboardInterrupt.
+
+        So does one that came shortly before it.
+        """
         self._at_once = True
         try:
+            if self.reason is not None:
+                raise KeyboardInterrupt
             yield
         finally:
             self._at_once = False

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +46,17 @@ class Result(NamedTuple):
     code: int
     out: str
     err: str
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Print what tests counted (`record_property`), the same name of several tests added up."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        counts.update(dict(report.user_properties))
+    if counts:
+        terminalreporter.section("counts")
+    for name, number in sorted(counts.items()):
+        terminalreporter.write_line(f"{number:>5}  {name}")
 
 
 @pytest.fixture

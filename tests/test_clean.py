@@ -185,6 +185,9 @@ def test_symbolic_links_are_neither_followed_nor_removed(study, add, tmp_path):
     os.utime(outside / ".a.tmp", (0, 0))
     old = add(0, source="0" * 16)
     (old.path / "data").symlink_to(outside, target_is_directory=True)
+    current = add(1)
+    current.hydra.rmdir()
+    current.hydra.symlink_to(outside, target_is_directory=True)
     assert run_clean(study, "--yes", "--old-code") == 0
     assert not old.path.exists()
     assert sorted(path.name for path in outside.iterdir()) == [".a.tmp", "config.yaml"]

@@ -51,7 +51,7 @@ def made(tmp_path_factory, request):
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_a_hostile_label_writes_nothing_outside_the_report(made, tmp_path, label):
+def test_a_hostile_label_writes_nothing_outside_the_report(made, tmp_path, record_property, label):
     study = StudyFolder(tmp_path / "deep" / "er" / "study")
     shutil.copytree(made, study.path)
     for folder in study.runs():
@@ -71,6 +71,7 @@ def test_a_hostile_label_writes_nothing_outside_the_report(made, tmp_path, label
     page = (study.report / "report.html").read_text()
     assert "<script>alert(1)</script>" not in page
     assert (study.report / "runs.csv").exists()
+    record_property("hostile labels that wrote nothing outside the study", 1)
 
 
 @pytest.mark.parametrize("ended", ["../../../escaped", "/tmp/escaped", "..", "a\0b", "x" * 300])

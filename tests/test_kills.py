@@ -41,7 +41,7 @@ def same_run(one: RunFolder, other: RunFolder) -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_killed_a_hundred_times_half_of_them_in_saves_ends_as_if_undisturbed(in_tmp):
+def test_a_sweep_killed_a_hundred_times_half_of_them_in_saves_ends_as_if_undisturbed(in_tmp, record_property):
     path = str(TESTS.parent)
     done = subprocess.run(
         [sys.executable, TESTS / "killed_sweep.py"],
@@ -63,4 +63,7 @@ def test_a_sweep_killed_a_hundred_times_half_of_them_in_saves_ends_as_if_undistu
         for one, other in zip(straight.runs(), killed.runs(), strict=True):
             same_run(one, other)
         assert not [file for file in killed.path.rglob("*") if file.name.endswith(".tmp") or file.name == "lock"]
+    record_property("kills at a random moment", counts["random"])
+    record_property("kills during a save", counts["save"])
+    record_property("killed runs that ended as if undisturbed", 8 * len(counts["studies"]))
     assert sum(folder.read().resumed for s in counts["studies"] for folder in StudyFolder(Path("multirun", s)).runs())

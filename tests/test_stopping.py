@@ -145,6 +145,13 @@ def test_a_signal_while_the_data_are_set_up_ends_at_once_and_is_recorded(tiny, t
     assert run(tiny, folder).record.status is Status.finished
 
 
+def test_a_signal_just_before_the_data_are_set_up_does_not_wait_for_them():
+    stop = StopRequest()
+    stop.on_signal(signal.SIGTERM, None)
+    with pytest.raises(KeyboardInterrupt), stop.at_once():
+        raise AssertionError("set up all the same")
+
+
 def test_a_second_ctrl_c_ends_at_once_and_other_signals_wait_for_the_save():
     stop = StopRequest()
     stop.on_signal(signal.SIGTERM, None)

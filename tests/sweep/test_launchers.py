@@ -53,7 +53,9 @@ def results(study: str) -> list[tuple]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_the_same_eight_runs_have_the_same_records_and_table_by_every_launcher(sweep, spawn, tiny, launcher):
+def test_the_same_eight_runs_have_the_same_records_and_table_by_every_launcher(
+    sweep, spawn, tiny, record_property, launcher
+):
     runs = ("attention=rope,none", "seed=range(4)", "runtime.device=cpu")
     expected = sweep(*runs, "study=basic")
     assert expected.code == 0
@@ -61,6 +63,7 @@ def test_the_same_eight_runs_have_the_same_records_and_table_by_every_launcher(s
     assert len(results("basic")) == 8
     assert results(launcher) == results("basic")
     assert table(out) == table(expected.out) != ""
+    record_property(f"runs by {launcher}, equal to those by basic", len(results(launcher)))
 
 
 @needs_submitit

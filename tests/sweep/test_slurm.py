@@ -121,7 +121,7 @@ def test_a_job_cancelled_by_somebody_is_one_failure_and_the_others_finish(slurm_
     assert set(by_status) <= {Status.finished, Status.interrupted}
 
 
-def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep, name):
+def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep, name, record_property):
     """Warned by SIGUSR2 as submitit has Slurm do, and requeued outright as an administrator would.
 
     Steps of 10 ms or more, so that the run is not over before the tenth, however fast the machine.
@@ -141,6 +141,7 @@ def test_preempted_ten_times_a_run_has_its_steps_once_and_is_one_row(slurm_sweep
     steps = [(line["split"], line["step"]) for line in folder.read_metrics()]
     assert len(steps) == len(set(steps)) == len(lines)
     assert len(folder.superseded()) == 0
+    record_property("preemptions through Slurm, every step once", record.resumed)
 
 
 def test_a_run_over_its_time_limit_is_requeued_until_it_is_done(slurm_sweep):
