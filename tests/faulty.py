@@ -1,6 +1,7 @@
 """Tasks that go wrong on purpose, for tests of what a sweep survives; options of tests/faulty_conf."""
 
 import os
+import signal
 import time
 from typing import Literal
 
@@ -11,7 +12,7 @@ from ablate.tasks.base import Batch, Split
 
 
 class Faulty:
-    """Repeats random letters; at batch `at` it raises, ends its process, asks for too much memory or tells its GPUs.
+    """Repeats random letters; at batch `at` it raises, exits, kills itself, asks for too much memory or tells its GPUs.
 
     One that waits does so before every batch from `at` on, for `seconds`: steps of one length on any machine.
     """
@@ -20,7 +21,7 @@ class Faulty:
         self,
         *,
         seq_len: int,
-        how: Literal["fine", "raise", "exit", "memory", "tell", "wait"],
+        how: Literal["fine", "raise", "exit", "kill", "memory", "tell", "wait"],
         at: int,
         seconds: float = 0.2,
     ) -> None:
@@ -46,6 +47,8 @@ class Faulty:
             raise RuntimeError("raised on purpose")
         if self.how == "exit":
             os._exit(9)
+        if self.how == "kill":  # as the kernel does when memory is short
+            os.kill(os.getpid(), signal.SIGKILL)
         if self.how == "memory":
             torch.empty(2**50)
         if self.how == "tell":

@@ -49,7 +49,8 @@ def explain(error: BaseException, overrides: Sequence[str]) -> str:
     if match := re.search(r"Could not override '([^']+)'\.?\s*(No match in the defaults list)?", text):
         return _unknown_key(match[1], overrides, error)
     if match := re.search(r"Error merging override (.+)", text):
-        return f"{match[1].strip()}: {_reason(error)}"
+        shown, reason = match[1].strip(), _reason(error)
+        return _node_as_value(_key(shown), overrides) if "is not a subclass of" in reason else f"{shown}: {reason}"
     return _unresolved(text) or " ".join(text.split()) or type(error).__name__
 
 
@@ -82,35 +83,58 @@ def _missing_option(path: str, options: Sequence[str]) -> str:
 
 
 def _unknown_key(key: str, overrides: Sequence[str], error: BaseException) -> str:
-    shown = next((o for o in overrides if o.lstrip("+~").partition("=")[0] == key), key)
+    shown = next((o for o in overrides if _key(o) == key), key)
     groups = [*known_groups(), *ALIASES]
     if "/" in key:
         return f"{shown}: no such group; {nearest(key, groups)}"
     if key in SEARCH_OPTIONS:
         return f"{shown}: no such key; did you mean hydra.sweeper.{key}? (with hydra/sweeper=optuna)"
     known = known_keys(overrides, key)
-    owner = _owner(key, known)
-    return f"{shown}: no such key{owner}; {nearest(key, [*known, *groups])}"
+    return f"{shown}: no such key{_owner(key, known)}; {_hint(key, known, groups)}"
+
+
+def _node_as_value(key: str, overrides: Sequence[str]) -> str:
+    """Say that a key takes no value, without the value, so that a sweep over it is told once."""
+    known = list(known_keys(overrides, key))
+    values = [other for other in known if "." not in other and not any(one.startswith(f"{other}.") for one in known)]
+    return f"{key}: holds keys, not a value; {nearest(key, [one for one in known if _parent(one) == key] + values)}"
 
 
 def _owner(key: str, known: Mapping[str, str]) -> str:
     """Say which option lacks the key, when the key's node is an option's."""
-    parent = key.rpartition(".")[0]
-    return f" in {known[parent]}" if known.get(parent) else ""
+    return f" in {known[_parent(key)]}" if known.get(_parent(key)) else ""
+
+
+def _hint(key: str, known: Mapping[str, str], groups: Sequence[str]) -> str:
+    """Return the keys of that name in other nodes, else the nearest of the same node, else the nearest of all."""
+    if elsewhere := [other for other in known if other.rpartition(".")[2] == key.rpartition(".")[2]]:
+        return f"did you mean {' or '.join(elsewhere[:3])}?"
+    if _parent(key) in known:
+        return nearest(key, [other for other in known if _parent(other) == _parent(key)])
+    return nearest(key, [*known, *groups])
 
 
 def known_keys(overrides: Sequence[str], wrong: str) -> dict[str, str]:
     """Return every key of the config without the wrong override, with the group choice that made a node."""
-    kept = [o for o in overrides if o.lstrip("+~").partition("=")[0] != wrong and not _is_value_sweep(o)]
+    kept = [o for o in overrides if _key(o) != wrong and not _is_value_sweep(o)]
     try:
         config = compose_cell(kept)
-    except EXPECTED:
-        config = compose_cell([])
+    except EXPECTED:  # another key is wrong too; what the options hold is known all the same
+        groups = _choices(compose_cell([]))
+        config = compose_cell([o for o in kept if _key(o) in groups])
     choices = {
         "model.attention" if group == "attention" else group: f"{group}={choice}"
         for group, choice in _choices(config).items()
     }
     return {key: choices.get(key, "") for key in flat_keys(config)}
+
+
+def _key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]
+
+
+def _parent(key: str) -> str:
+    return key.rpartition(".")[0]
 
 
 def _is_value_sweep(override: str) -> bool:

@@ -49,6 +49,15 @@ ONE_RUN = [
     (["optimizer.lr=-1"], r"optimizer: Invalid learning rate: -1 \(given lr=-1"),
     (["optimizer.lr=abc"], r"optimizer\.lr='abc': must be a number"),
     (["optimizer.lrr=1"], r"optimizer\.lrr=1: no such key in optimizer=adam; did you mean optimizer\.lr"),
+    (
+        ["task=addition", "task.digitz=1", "training.foo=2"],
+        r"task\.digitz=1: no such key in task=addition; did you mean",
+    ),
+    (["task=copy", "task.zzqq=1"], r"task\.zzqq=1: no such key in task=copy; valid: task\.\w+, task\."),
+    (["training.lr=1"], r"training\.lr=1: no such key; did you mean optimizer\.lr\?"),
+    (["width=8"], r"width=8: no such key; did you mean model\.width\?"),
+    (["attention=none", "model.attention.bse=5"], r"bse=5: no such key in attention=none; there are none"),
+    (["training=5"], r"training: holds keys, not a value; did you mean training\.steps"),
     (["optimizer=adan"], r"optimizer=adan: no such option; did you mean adam or adamw"),
     (["+optimizer.lrate=1"], r"optimizer\.lrate=1: Adam has no key 'lrate'"),
     (["model._target_=ablate.models.gpt.GTP"], r"model\._target_=ablate\.models\.gpt\.GTP: cannot be imported"),
@@ -104,6 +113,7 @@ def test_one_run_refuses_before_anything_is_written(cli, arguments, message):
     ("arguments", "message"),
     [
         (["attention=rope,ropre"], r"attention=ropre: no such option"),
+        (["seeds=range(10)"], r"seeds: holds keys, not a value; did you mean seed\?"),
         (["sede=1,2"], r"sede=1: no such key; did you mean seed"),
         (
             ["attention=rope", "model.attention.bse=500"],

@@ -71,13 +71,14 @@ def test_the_same_eight_runs_have_the_same_records_and_table_by_every_launcher(
 def test_g3_what_became_of_each_job_is_told_apart_and_the_others_finish(spawn, tiny):
     sized = [value for value in tiny if not value.startswith(("task.", "training."))]
     limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.max_num_timeout=0", "hydra.launcher.n_jobs=3")
-    task = ("--config-dir", str(CONF), "task=faulty", "task.how=wait,fine,raise,exit,memory", "training.steps=600")
+    task = ("--config-dir", str(CONF), "task=faulty", "task.how=wait,fine,raise,exit,kill,memory", "training.steps=600")
     out, _ = told(spawn(*LOCALLY, *limit, *sized, *task, "training.eval_every=300", "seed=0", "study=six"), 1)
     found = {record.factors["task.how"]: (record.status, (record.error or {}).get("type")) for record in records("six")}
     assert found == {
         "fine": (Status.finished, None),
         "raise": (Status.failed, "RuntimeError"),
         "exit": (Status.failed, "ProcessDied"),
+        "kill": (Status.failed, "ProcessDied"),
         "memory": (Status.failed, "RuntimeError"),
         "wait": (Status.interrupted, None),
     }
