@@ -11,6 +11,7 @@ from analysis.captions import caption
 from analysis.comparison_table import counts, success
 from analysis.factorial_tables import FactorialReport, factorial_data, factorial_report
 from analysis.overall_tables import aggregate_data
+from analysis.probabilities import probability_data
 from analysis.results import Comparison, VariantResult
 from analysis.scale import Scale
 from analysis.statistics.intervals import Interval
@@ -23,6 +24,7 @@ COMPARED = (
     "delta", "delta_ci", "delta_ci90", "p", "p_holm", "q_bh", "wins", "wins_ci", "pairs", "effect_size", "rho",
     "pairing_gain", "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict", "qualifier", "sentence",
     "seeds_paired", "seeds_dropped", "ratio", "ratio_ci", "success_p", "sensitivity",
+    "superiority", "superiority_ci", "posterior",
 )  # fmt: skip
 """What is said of a variant against the baseline; null for the baseline itself."""
 
@@ -160,6 +162,7 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
         "ratio_ci": _pair(scale.back_interval(d.interval)) if scale.is_log else None,
         "success_p": against.success.p(paired=d.paired),
         "sensitivity": {**asdict(d.sensitivity), "fragile": d.fragile},
+        **probability_data(comparison, result, against),
     }
     assert tuple(found) == COMPARED
     return found

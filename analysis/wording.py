@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from analysis import formatting as fmt
+from analysis.probabilities import improvement_text, posterior_sentence
 from analysis.results import Against, Comparison, VariantResult
 from analysis.statistics.verdict import Verdict
 from analysis.study import Study
@@ -41,7 +42,7 @@ def effect_text(comparison: Comparison, against: Against) -> str:
     if against.p_holm is not None:
         text += f", Holm {fmt.p_phrase(against.p_holm)}"
     wins = f", {fmt.count(d.wins)} of {plural(d.n, 'seed')} won" if d.paired and d.wins is not None else ""
-    chance = f", P(better) = {d.superiority:.3f}".replace("0.", ".") if d.superiority is not None else ""
+    chance = f", {improvement_text(against)}" if not d.paired and d.superiority is not None else ""
     return f"{text}, {unit}{wins}{chance}"
 
 
@@ -65,10 +66,11 @@ def _equivalent(comparison: Comparison, _: VariantResult, against: Against) -> s
     return f"equivalent to {question.baseline.label} within {margin} on {question.metric}; {effect}."
 
 
-def _inconclusive(comparison: Comparison, _: VariantResult, against: Against) -> str:
+def _inconclusive(comparison: Comparison, result: VariantResult, against: Against) -> str:
     reason = f" ({against.judgement.qualifier})" if against.judgement.qualifier else ""
     head = f"inconclusive against {comparison.question.baseline.label}{reason}; {effect_text(comparison, against)}."
-    return " ".join([head, *_power_sentences(comparison, against)])
+    shares = posterior_sentence(comparison, result, against)
+    return " ".join([head, *_power_sentences(comparison, against), *([shares] if shares else [])])
 
 
 def _power_sentences(comparison: Comparison, against: Against) -> Iterable[str]:
@@ -173,15 +175,15 @@ def notes(study: Study) -> list[str]:
 
 
 def beside(comparison: Comparison, against: Against) -> str:
-    """The numbers of the second line: wins, effect size, correlation, pairing gain, power, checks; or empty."""
+    """The numbers of the second line: P(better), effect size, correlation, pairing gain, power, checks; or empty."""
     d, scale = against.difference, comparison.question.scale
-    wins = f"wins {fmt.interval(d.wins_interval, 2)} (Wilson)" if d.wins_interval is not None else ""
+    better = improvement_text(against) if d.paired else ""
     found = [
         ("d_z" if d.paired else "g", d.effect),
         ("correlation of the arms", d.rho),
         ("pairing gain", d.gain),
     ]
-    parts = [wins] * bool(wins) + [f"{name} {fmt.number(value, 2)}" for name, value in found if value is not None]
+    parts = [better] * bool(better) + [f"{name} {fmt.number(value, 2)}" for name, value in found if value is not None]
     if against.mde is not None:
         parts.append(f"detectable with 80 % power {scale.size(against.mde, 2)}")
     if against.seeds_needed is not None:

@@ -474,7 +474,7 @@ def test_seeds_that_are_already_here_are_not_asked_for():
 def test_beside_a_verdict_stand_wins_effect_and_power():
     comparison = compare(study_of({"rope": BASE, "roper": shifted(BASE, -0.05)}), margin=0.01)
     text = beside(comparison, comparison.result("roper").against)
-    for part in ("wins [0.72, 1.00] (Wilson)", "d_z", "detectable with 80 % power", "seeds needed for the margin 4"):
+    for part in ("P(better) 1.00 [0.69, 1.00]", "d_z", "detectable with 80 % power", "seeds needed for the margin 4"):
         assert part in text
 
 

@@ -98,7 +98,7 @@ def test_the_markdown_report_links_the_figures(written):
     text = (written / "report.md").read_text()
     for target in re.findall(r"!\[.*?\]\((.*?)\)", text):
         assert (written / target).is_file()
-    assert "wins \\[0.61, 1.00\\] (Wilson), d\\_z" in text
+    assert "P(better) 1.00 \\[0.54, 1.00\\], d\\_z" in text
     assert r"\_x\$\|" in text
     assert "**Experiments compute resources.** Devices: cpu" in text
     assert "## Cost\n\n| variant | runs |" in text
