@@ -33,7 +33,7 @@ from analysis.curves import read_all
 from analysis.foreign_logs import STEP_COLUMNS, ReadLog, TableLog, Wanted, natural
 from analysis.load import existing, unique_labels
 from analysis.progress import tracked
-from analysis.seed_key import find_seed_key, seed_of
+from analysis.seed_key import check_key, find_seed_key, seed_of
 from analysis.series import EMPTY, Series
 from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
 
@@ -80,10 +80,11 @@ class ForeignRun:
         return bool(self.series.step.size and np.isfinite(self.series.value[-1]))
 
 
-def load_runs(path: Path | str, metrics: str, seed_key: str | None = None) -> Study:
+def load_runs(path: Path | str, metrics: str, seed_key: str | None = None, variant_key: str | None = None) -> Study:
     """Read the runs under a folder; `metrics` is FILE:COLUMN, the column being the metric, FILE a glob if need be.
 
-    Raises StudyError, one line with the way out: no run folders, no file that matches, no such column or seed's key.
+    `variant_key` is the one setting that tells the variants apart, where several differ between runs.
+    Raises StudyError, one line with the way out: no run folders, no file that matches, no such column or key.
     """
     root, wanted = existing(Path(path)), Wanted.parse(metrics)
     runs = _find(root, wanted)
@@ -92,7 +93,7 @@ def load_runs(path: Path | str, metrics: str, seed_key: str | None = None) -> St
     runs = [replace(run, series=one) for run, one in zip(runs, series, strict=True)]
     _check_column(runs, wanted)
     key = find_seed_key(runs, seed_key)
-    runs = _with_factors(runs, key)
+    runs = _with_variant(runs, variant_key) if variant_key else _with_factors(runs, key)
     runs = _with_seeds(runs, key)
     kept, lost = _newest(runs)
     return _study(root, kept, lost, wanted, paired=key is not None)
@@ -151,6 +152,12 @@ def _with_factors(runs: Sequence[ForeignRun], seed_key: str | None) -> list[Fore
     if len({canonical_json(factors) for factors in filled.values()}) == 1:
         filled = configs.differing({run.place: run.config for run in runs}, left_out={seed_key})
     return [replace(run, factors=filled[run.place]) for run in runs]
+
+
+def _with_variant(runs: Sequence[ForeignRun], key: str) -> list[ForeignRun]:
+    """Each run with the one setting that the user names as its variant; null where nothing says it."""
+    check_key(runs, key, "--variant-key")
+    return [replace(run, factors={key: run.setting(key)}) for run in runs]
 
 
 def _has(run: ForeignRun, key: str) -> bool:

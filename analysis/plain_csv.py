@@ -17,7 +17,14 @@ from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
 SEED = "seed"
 
 
-def load_csv(path: Path | str, *, metric: str, seed_column: str | None = None, shared_seeds: bool = True) -> Study:
+def load_csv(
+    path: Path | str,
+    *,
+    metric: str,
+    seed_column: str | None = None,
+    variant_column: str = "variant",
+    shared_seeds: bool = True,
+) -> Study:
     """Read the table; `seed_column` is `seed` where there is such a column, unless another is named.
 
     An empty or non-finite value is a run that diverged; of two rows of one variant and seed the later stands.
@@ -27,10 +34,10 @@ def load_csv(path: Path | str, *, metric: str, seed_column: str | None = None, s
     """
     table = _read(Path(path))
     known = list(table)
-    for column in ("variant", metric, *([seed_column] if seed_column else [])):
+    for column in (variant_column, metric, *([seed_column] if seed_column else [])):
         _check_column(Path(path), known, column)
     seed_column = seed_column or (SEED if SEED in known else None)
-    names = _variants(Path(path), table["variant"])
+    names = _variants(Path(path), table[variant_column])
     values = _values(Path(path), metric, table[metric])
     seeds = _seeds(Path(path), seed_column, table[seed_column]) if seed_column else _numbered(names)
     variants = {name: Variant(name, name, {"variant": name}) for name in dict.fromkeys(names)}

@@ -81,6 +81,7 @@ def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
     given = {
         "--metrics": options.metrics,
         "--seed-key": options.seed_key,
+        "--variant-key": options.variant_key,
         "--baseline": options.baseline,
         "--metric": options.metric if not options.metrics else None,
         "--direction": options.direction,

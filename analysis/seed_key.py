@@ -36,18 +36,19 @@ def find_seed_key(runs: Sequence[Settings], given: str | None) -> str | None:
     Raises StudyError when the given key is nowhere, or several keys are named like seeds and differ between runs.
     """
     if given is not None:
-        _check_given(runs, given)
+        check_key(runs, given, "--seed-key")
         return given
     return _named_like_it([run.overrides for run in runs]) or _named_like_it([run.config for run in runs])
 
 
-def _check_given(runs: Sequence[Settings], given: str) -> None:
+def check_key(runs: Sequence[Settings], given: str, option: str) -> None:
+    """Raise StudyError, naming the nearest key, when the key that an option names is one of no run."""
     keys = list(dict.fromkeys(key for run in runs for key in (*run.overrides, *run.config)))
     if given in keys:
         return
     near = difflib.get_close_matches(given, keys, n=1)
     hint = f"; did you mean {near[0]}?" if near else f"; overridden are: {', '.join(_overridden(runs)) or 'no keys'}"
-    raise StudyError(f"--seed-key {given!r} is a key of no run{hint}")
+    raise StudyError(f"{option} {given!r} is a key of no run{hint}")
 
 
 def _overridden(runs: Sequence[Settings]) -> list[str]:

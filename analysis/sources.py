@@ -1,9 +1,10 @@
-"""Where a command's study comes from: this project's folder, another program's runs (--metrics), or a plain CSV."""
+"""Where a command's study comes from: this project's folder, another program's runs (--metrics), or a table."""
 
 import argparse
 from pathlib import Path
 
 from ablate.records import StudyFolder
+from analysis.file_formats import named_like_a_table, plain_name
 from analysis.foreign import load_runs
 from analysis.foreign_logs import Wanted
 from analysis.load import load_study
@@ -19,13 +20,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE:COLUMN",
         help="runs of another program: the file (a glob will do) in each run folder, and the metric's column",
     )
-    parser.add_argument("--seed-key", metavar="KEY", help="override, config key or CSV column of the seed")
+    parser.add_argument("--seed-key", metavar="KEY", help="override, config key or table column of the seed")
+    parser.add_argument("--variant-key", metavar="KEY", help="config key or table column of the variant")
 
 
 def load(options: argparse.Namespace) -> Study:
     """Read what the options mean. Raises StudyError for an option that does not apply to it."""
     path: Path = options.study
-    is_table = path.is_file() or (path.suffix.lower() == ".csv" and not path.is_dir())
+    is_table = path.is_file() or (named_like_a_table(path) and not path.is_dir())
     if (options.metrics or is_table) and options.sweep != "latest":
         raise StudyError(f"--sweep {options.sweep}: {path.name} is no study of this project and has no sweeps")
     if options.metrics:
@@ -33,11 +35,13 @@ def load(options: argparse.Namespace) -> Study:
             raise StudyError(
                 f"--metric {options.metric}: the metric is the column that --metrics {options.metrics} names"
             )
-        return load_runs(path, options.metrics, options.seed_key)
+        return load_runs(path, options.metrics, options.seed_key, options.variant_key)
     if is_table:
-        return load_csv(path, metric=options.metric or DEFAULT_METRIC, seed_column=options.seed_key)
-    if options.seed_key:
-        raise StudyError(f"--seed-key {options.seed_key}: for a CSV file, or together with --metrics FILE:COLUMN")
+        metric, variant = options.metric or DEFAULT_METRIC, options.variant_key or "variant"
+        return load_csv(path, metric=metric, seed_column=options.seed_key, variant_column=variant)
+    for option in ("seed", "variant"):
+        if key := getattr(options, f"{option}_key"):
+            raise StudyError(f"--{option}-key {key}: for a table, or together with --metrics FILE:COLUMN")
     return load_study(path, options.sweep)
 
 
@@ -49,7 +53,7 @@ def metric_of(options: argparse.Namespace) -> str | None:
 
 def default_out(path: Path) -> Path:
     """Where the report goes unless told: STUDY/report, or beside a table."""
-    return path.with_name(f"{path.stem}_report") if path.is_file() else StudyFolder(path).report
+    return path.with_name(f"{plain_name(path)}_report") if path.is_file() else StudyFolder(path).report
 
 
 def shown(options: argparse.Namespace, study: Study) -> str:

@@ -181,7 +181,7 @@ def test_a_table_that_does_not_fit_is_one_line_and_exit_code_2(tmp_path, capsys,
 def test_a_seed_key_means_nothing_to_a_study_of_this_project(tmp_path, capsys):
     write_study(tmp_path / "s", {"rope": noise(0, 3)})
     assert report.main([str(tmp_path / "s"), "--seed-key", "seed"]) == 2
-    assert "--seed-key seed: for a CSV file, or together with --metrics" in capsys.readouterr().err
+    assert "--seed-key seed: for a table, or together with --metrics" in capsys.readouterr().err
 
 
 def test_runs_of_this_project_can_be_read_as_other_runs_are(tmp_path):
@@ -194,3 +194,25 @@ def test_runs_of_this_project_can_be_read_as_other_runs_are(tmp_path):
         "attention=rope": 3,
         "attention=roper": 3,
     }
+
+
+def test_a_variant_key_is_the_one_setting_that_tells_other_runs_apart(tmp_path, capsys):
+    for name in ("gpt", "mamba"):
+        for seed in range(3):
+            run = tmp_path / "m" / f"{name}{seed}"
+            write_hydra(run, [f"model={name}", f"seed={seed}", f"note={name}{seed}"])
+            table(run, [(1, 0.5 + seed)])
+    options = [str(tmp_path / "m"), "--metrics", "metrics.csv:val_loss", "--variant-key"]
+    assert report.main([*options, "model"]) == 0
+    assert {v["label"]: v["n_ok"] for v in written(tmp_path / "m" / "report")["variants"]} == {
+        "model=gpt": 3,
+        "model=mamba": 3,
+    }
+    assert "--variant-key model" in command_of(tmp_path / "m" / "report")
+    assert report.main([*options, "modle"]) == 2
+    assert "--variant-key 'modle' is a key of no run; did you mean model?" in capsys.readouterr().err
+
+
+def test_a_column_may_be_named_as_the_variant_of_a_table(tmp_path):
+    (tmp_path / "t.csv").write_text(TABLE.replace("variant", "Name"))
+    assert compare_main([str(tmp_path / "t.csv"), "b", "a", "--metric", "loss", "--variant-key", "Name"]) == 0
