@@ -1,7 +1,8 @@
 """Studies that another program trained: any tree whose run folders hold `.hydra/` and a file of metrics.
 
-    variants   combinations of the overrides that differ between runs; where overrides tell nothing apart, of the
-               config keys that differ; the seed's key is none of them
+    runs       folders that hold `.hydra/`, found by `run_folders`
+    variants   combinations of the overrides, and of the other config keys, that differ between runs (`foreign_cells`);
+               the seed's key is none of them
     seeds      `seed`, else a key whose last part is seed, such as trainer.seed or random_seed; without one the runs are
                numbered and not paired
     value      the last record of the column; not finite there: diverged; no file or no such column: failed. Runs that
@@ -14,7 +15,6 @@ How files of metrics are read is in `foreign_logs`.
 
 import difflib
 import functools
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,10 +30,12 @@ from ablate.records import RunFolder, RunRecord, Status
 from analysis import configs
 from analysis.cache import Cache
 from analysis.curves import read_all
-from analysis.foreign_logs import STEP_COLUMNS, ReadLog, TableLog, Wanted, natural
+from analysis.foreign_cells import find_cells
+from analysis.foreign_logs import STEP_COLUMNS, ReadLog, TableLog, Wanted
 from analysis.load import existing, unique_labels
 from analysis.progress import tracked
-from analysis.seed_key import check_key, find_seed_key, seed_of
+from analysis.run_folders import RunFolders, find_run_folders
+from analysis.seed_key import find_seed_key, seed_of
 from analysis.series import EMPTY, Series
 from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
 
@@ -87,40 +89,30 @@ def load_runs(path: Path | str, metrics: str, seed_key: str | None = None, varia
     Raises StudyError, one line with the way out: no run folders, no file that matches, no such column or key.
     """
     root, wanted = existing(Path(path)), Wanted.parse(metrics)
-    runs = _find(root, wanted)
+    folders = find_run_folders(root)
+    runs = _runs(folders, wanted)
     _check_files(root, runs, wanted)
     series = read_all([TableLog(run.file) if run.file else None for run in runs], wanted.column, Cache(root))
     runs = [replace(run, series=one) for run, one in zip(runs, series, strict=True)]
     _check_column(runs, wanted)
     key = find_seed_key(runs, seed_key)
-    runs = _with_variant(runs, variant_key) if variant_key else _with_factors(runs, key)
-    runs = _with_seeds(runs, key)
-    kept, lost = _newest(runs)
-    return _study(root, kept, lost, wanted, paired=key is not None)
+    cells = find_cells(runs, key, variant_key)
+    runs = [replace(run, factors=cells.factors[run.place]) for run in runs]
+    kept, lost = _newest(_with_seeds(runs, key))
+    remarks = [*folders.remarks(), *cells.remarks]
+    return _study(root, kept, lost, wanted, remarks, paired=key is not None)
 
 
-def _find(root: Path, wanted: Wanted) -> list[ForeignRun]:
-    folders = sorted(_run_folders(root), key=natural)
-    if not folders:
-        raise StudyError(
-            f"{root}: no run folders here; none below it holds .hydra/overrides.yaml or .hydra/config.yaml"
-        )
+def _runs(found: RunFolders, wanted: Wanted) -> list[ForeignRun]:
+    if not found.runs:
+        looked = "no run folders here; none below it holds .hydra/overrides.yaml or .hydra/config.yaml"
+        raise StudyError("; ".join([f"{found.root}: {looked}", *found.remarks()]))
     runs = []
-    for folder in tracked(folders, "looking at run folders"):
+    for folder in tracked(found.runs, "looking at run folders"):
         files = wanted.files(folder)
-        place = folder.relative_to(root).as_posix()
+        place = folder.relative_to(found.root).as_posix()
         runs.append(ForeignRun(folder, place, files[-1] if files else None, len(files)))
     return runs
-
-
-def _run_folders(root: Path) -> Iterable[Path]:
-    """Folders that hold what Hydra writes of a run; not searched any deeper, nor are hidden folders."""
-    for folder, inside, _ in os.walk(root):
-        run = RunFolder(Path(folder))
-        if run.hydra_overrides.is_file() or run.hydra_config.is_file():
-            yield run.path
-            inside.clear()
-        inside[:] = [name for name in inside if not name.startswith(".")]
 
 
 def _check_files(root: Path, runs: Sequence[ForeignRun], wanted: Wanted) -> None:
@@ -142,26 +134,6 @@ def _check_column(runs: Sequence[ForeignRun], wanted: Wanted) -> None:
     hint = f"; did you mean {near[0]}?" if near else "."
     there = f"There are: {', '.join(columns) or 'no columns'}"
     raise StudyError(f"no run has a value in column {wanted.column!r} of {wanted.pattern}{hint} {there}")
-
-
-def _with_factors(runs: Sequence[ForeignRun], seed_key: str | None) -> list[ForeignRun]:
-    """Each run with the settings in which runs differ; one that only the config of a run tells is taken from there."""
-    found = configs.differing({run.place: run.overrides for run in runs}, left_out={seed_key})
-    keys = dict.fromkeys(key for factors in found.values() for key in factors)
-    filled = {run.place: {key: run.setting(key) for key in keys if _has(run, key)} for run in runs}
-    if len({canonical_json(factors) for factors in filled.values()}) == 1:
-        filled = configs.differing({run.place: run.config for run in runs}, left_out={seed_key})
-    return [replace(run, factors=filled[run.place]) for run in runs]
-
-
-def _with_variant(runs: Sequence[ForeignRun], key: str) -> list[ForeignRun]:
-    """Each run with the one setting that the user names as its variant; null where nothing says it."""
-    check_key(runs, key, "--variant-key")
-    return [replace(run, factors={key: run.setting(key)}) for run in runs]
-
-
-def _has(run: ForeignRun, key: str) -> bool:
-    return key in run.overrides or key in run.config
 
 
 def _with_seeds(runs: Sequence[ForeignRun], seed_key: str | None) -> list[ForeignRun]:
@@ -194,6 +166,7 @@ def _study(
     runs: Sequence[ForeignRun],
     lost: Sequence[tuple[ForeignRun, ForeignRun]],
     wanted: Wanted,
+    remarks: Sequence[str],
     *,
     paired: bool,
 ) -> Study:
@@ -211,7 +184,7 @@ def _study(
         loaded=tuple(_loaded(run, variants[run.cell], wanted, name, step) for run in ordered),
         replaced=tuple(_replaced(run, winner, labels[run.cell]) for run, winner in lost),
         shared_seeds=paired,
-        remarks=tuple(_remarks(runs, wanted, step)),
+        remarks=(*remarks, *_remarks(runs, wanted, step)),
         at_step=step,
         cache=Cache(root),
     )

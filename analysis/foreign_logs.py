@@ -7,13 +7,13 @@ else `epoch`, else the number of its line.
 
 import csv
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.curves import parse_lines
+from analysis.run_folders import natural
 from analysis.series import EMPTY, Series, series_of
 from analysis.study import StudyError
 
@@ -47,14 +47,22 @@ class Wanted:
         return cls(pattern, column)
 
     def files(self, run: Path) -> list[Path]:
-        """The files of a run folder that match, the one written last at the end."""
+        """The files of a run folder that match, the one written last at the end.
+
+        `**` passes links to folders over, as they may lead to large folders of data, but where it finds nothing it is
+        tried in what they lead to.
+        """
         found = [path for path in run.glob(self.pattern) if path.is_file()]
+        if not found and "**" in Path(self.pattern).parts:
+            found = [path for path in self._behind_links(run) if path.is_file()]
         return sorted(found, key=lambda path: (path.stat().st_mtime_ns, natural(path)))
 
-
-def natural(path: Path) -> list[str | int]:
-    """A sort key that puts 2 before 10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", path.as_posix())]
+    def _behind_links(self, run: Path) -> Iterator[Path]:
+        parts = Path(self.pattern).parts
+        at = parts.index("**")
+        for start in run.glob(str(Path(*parts[:at]))) if at else [run]:
+            links = (path for path in start.rglob("*") if path.is_symlink() and path.is_dir())
+            yield from (file for link in links for file in link.glob(str(Path(*parts[at:]))))
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,16 @@ Never "no difference", "no effect" or "as good as": an inconclusive comparison s
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from analysis import formatting as fmt
 from analysis.probabilities import improvement_text, posterior_sentence
 from analysis.results import Against, Comparison, VariantResult
 from analysis.statistics.verdict import Verdict
-from analysis.study import Study
+from analysis.study import Replaced, Study
+
+FEW = 3
+"""So many replaced results have a line each."""
 
 
 def verdict_sentence(comparison: Comparison, result: VariantResult, against: Against) -> str:
@@ -163,15 +166,25 @@ def discoveries(comparison: Comparison) -> list[str]:
 def notes(study: Study) -> list[str]:
     """What else must be said of the study: damaged files, results that reruns replaced, mixed code."""
     lines = [f"damaged: {problem}" for problem in study.problems]
-    lines += [
-        f"replaced by a rerun: {r.label}, seed {r.seed}, {r.status}, ended {r.ended or 'at an unknown time'}"
-        + ("; the newest result stands and differs" if r.differs else "")
-        for r in study.replaced
-    ]
+    lines += _replaced_lines(study.replaced)
     lines += study.remarks
     if study.mixed_code:
         lines.append("mixed code: train the older runs again with sweep.rerun=stale before believing a difference")
     return lines
+
+
+def _replaced_lines(replaced: Sequence[Replaced]) -> list[str]:
+    """Results that reruns replaced: a line for each of a few, one with their number for many."""
+    if len(replaced) > FEW:
+        runs = len({(r.label, r.seed) for r in replaced})
+        differ = sum(r.differs for r in replaced) or "none"
+        used = f"the newest of each is used, and {differ} of the earlier ones differ from it"
+        return [f"replaced by reruns: {len(replaced)} earlier results of {plural(runs, 'run')}; {used}"]
+    return [
+        f"replaced by a rerun: {r.label}, seed {r.seed}, {r.status}, ended {r.ended or 'at an unknown time'}"
+        + ("; the newest result stands and differs" if r.differs else "")
+        for r in replaced
+    ]
 
 
 def beside(comparison: Comparison, against: Against) -> str:
