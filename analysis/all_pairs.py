@@ -11,8 +11,8 @@ from analysis import formatting as fmt
 from analysis.captions import marked
 from analysis.comparison_table import delta_text
 from analysis.evidence import contrast
+from analysis.question import Question
 from analysis.results import Comparison
-from analysis.scale import Scale
 from analysis.statistics.multiple import holm
 from analysis.statistics.paired import Difference
 from analysis.study import Variant
@@ -50,21 +50,21 @@ def all_pairs_table(comparison: Comparison) -> Table:
         Column(f"{scale.difference_words} [95 % CI]", "right"),
         *(Column(title, "right") for title in ("n", "wins", "p", "p (Holm)")),
     )
-    rows = [_row(pair, scale) for pair in pairs]
+    rows = [_row(pair, comparison.question) for pair in pairs]
     return Table("all_pairs", columns, rows, marked(comparison.study, _caption(comparison, pairs)))
 
 
-def _row(pair: Pair, scale: Scale) -> tuple[Cell, ...]:
+def _row(pair: Pair, question: Question) -> tuple[Cell, ...]:
     d = pair.difference
     interval = list(d.interval) if d.interval else None
     return (
         Cell(pair.variant.label, {"label": pair.variant.label}),
         Cell(pair.reference.label, {"reference": pair.reference.label}),
-        Cell(delta_text(d, scale), {"delta": d.mean, "delta_ci": interval}),
+        Cell(delta_text(d, question.scale, question.margin), {"delta": d.mean, "delta_ci": interval}),
         Cell(str(d.n), {"n": d.n, "paired": d.paired}),
         Cell(fmt.DASH if d.wins is None else f"{fmt.count(d.wins)}/{d.n}", {"wins": d.wins}),
-        Cell(fmt.p_value(d.p), {"p": d.p}),
-        Cell(fmt.p_value(pair.p_holm), {"p_holm": pair.p_holm}),
+        Cell(fmt.p_value(d.p, question.alpha), {"p": d.p}),
+        Cell(fmt.p_value(pair.p_holm, question.alpha), {"p_holm": pair.p_holm}),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from analysis import formatting as fmt
 from analysis.captions import caption, marked
 from analysis.design import Arm
+from analysis.question import Question
 from analysis.results import Against, Comparison, VariantResult
 from analysis.scale import PLAIN, Scale
 from analysis.statistics.intervals import Interval, Summary
@@ -51,8 +52,8 @@ def _columns(comparison: Comparison, *, success: bool) -> tuple[Column, ...]:
 
 
 def _row(comparison: Comparison, result: VariantResult, *, success: bool) -> tuple[Cell, ...]:
-    summary, scale = result.summary, comparison.question.scale
-    mean, spread, interval = _mean_texts(summary, scale)
+    summary = result.summary
+    mean, spread, interval = _mean_texts(summary, comparison.question)
     ci = list(summary.interval) if summary.interval else None
     return (
         Cell(result.variant.label, _identity(comparison, result), bold=result.among_best),
@@ -60,13 +61,13 @@ def _row(comparison: Comparison, result: VariantResult, *, success: bool) -> tup
         *([_success_cell(result.arm)] if success else []),
         Cell(spread if summary.n != 1 else f"{mean} (n = 1)", {"mean": summary.mean, "sd": summary.sd}),
         Cell(interval, {"ci": ci, "median": summary.median}),
-        *_against_cells(result.against, scale, exploratory=comparison.exploratory),
+        *_against_cells(comparison, result.against),
     )
 
 
 def _success_cell(arm: Arm) -> Cell:
     """How many of the runs that ended succeeded, with Wilson's interval."""
-    text = f"{len(arm.solved)}/{len(arm.ended)} {fmt.interval(arm.success_interval, 2)}"
+    text = f"{len(arm.solved)}/{len(arm.ended)} {fmt.interval(arm.success_interval, 2, apart=(1.0,))}"
     return Cell(text if arm.ended else fmt.NOT_AVAILABLE, success(arm), sort="success_rate")
 
 
@@ -80,18 +81,20 @@ def success(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _mean_texts(summary: Summary, scale: Scale) -> tuple[str, str, str]:
+def _mean_texts(summary: Summary, question: Question) -> tuple[str, str, str]:
     """The mean, the mean with its spread, and the interval of the mean; digits by the spread."""
+    scale, apart = question.scale, [question.scale.back(limit) for limit in question.limits]
     middle = None if summary.mean is None else scale.back(summary.mean)
     width = summary.sd or _half_width(summary.interval)
     unit = abs(middle or 0.0) if scale.is_log else 1.0  # an SD of logarithms is relative to the geometric mean
     places = fmt.decimals(None if width is None else width * unit, middle)
-    mean, interval = fmt.number(middle, places), fmt.interval(scale.back_interval(summary.interval), places)
+    mean = fmt.number(middle, places, apart=apart)
+    interval = fmt.interval(scale.back_interval(summary.interval), places, apart=apart)
     if summary.sd is None:
         return mean, mean, interval
     if scale.is_log:
-        return mean, f"{mean} ({fmt.number(summary.sd, fmt.decimals(summary.sd, summary.mean))})", interval
-    return mean, f"{mean} ± {fmt.number(summary.sd, places)}", interval
+        return mean, f"{mean} ({fmt.deviation(summary.sd, summary.mean)})", interval
+    return mean, f"{mean} ± {fmt.deviation(summary.sd, summary.mean, places)}", interval
 
 
 def _identity(comparison: Comparison, result: VariantResult) -> dict[str, Any]:
@@ -119,8 +122,9 @@ def _half_width(interval: Interval | None) -> float | None:
     return (interval.high - interval.low) / 2 if interval else None
 
 
-def _against_cells(against: Against | None, scale: Scale, *, exploratory: bool) -> tuple[Cell, ...]:
+def _against_cells(comparison: Comparison, against: Against | None) -> tuple[Cell, ...]:
     """The difference, the wins, p and verdict; q in a cell of its own when it is shown, else as a value only."""
+    question, exploratory = comparison.question, comparison.exploratory
     if against is None:
         empty = {"delta": None, "delta_ci": None}
         return (
@@ -134,14 +138,14 @@ def _against_cells(against: Against | None, scale: Scale, *, exploratory: bool) 
     delta_ci = list(difference.interval) if difference.interval else None
     wins = fmt.DASH if difference.wins is None else f"{fmt.count(difference.wins)}/{difference.n}"
     return (
-        Cell(delta_text(difference, scale), {"delta": difference.mean, "delta_ci": delta_ci}),
+        Cell(delta_text(difference, question.scale, question.margin), {"delta": difference.mean, "delta_ci": delta_ci}),
         Cell(wins, {"wins": difference.wins, "pairs": difference.n if difference.paired else 0}),
         Cell(
-            fmt.p_value(against.p_holm),
+            fmt.p_value(against.p_holm, question.alpha),
             {"p": difference.p, "p_holm": against.p_holm} | ({} if exploratory else q),
             sort="p_holm",
         ),
-        *([Cell(fmt.p_value(against.q_bh), q)] if exploratory else []),
+        *([Cell(fmt.p_value(against.q_bh, question.alpha), q)] if exploratory else []),
         Cell(_verdict_text(against), {"verdict": str(against.judgement.verdict)}),
     )
 
@@ -152,11 +156,11 @@ def _verdict_text(against: Against) -> str:
     return f"{judgement.verdict} {sized}".strip()
 
 
-def delta_text(difference: Difference, scale: Scale = PLAIN) -> str:
+def delta_text(difference: Difference, scale: Scale = PLAIN, margin: float | None = None) -> str:
     """The mean difference (or ratio) with its interval: −0.052 [−0.076, −0.028]; digits by the half-width."""
     if difference.mean is None:
         return fmt.NOT_AVAILABLE
-    middle, bounds = scale.contrast(difference.mean, difference.interval, difference.sd)
+    middle, bounds = scale.contrast(difference.mean, difference.interval, difference.sd, margin)
     return f"{middle} {bounds or '[n/a]'}"
 
 

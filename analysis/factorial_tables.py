@@ -10,6 +10,7 @@ from typing import Any
 from analysis import formatting as fmt
 from analysis.captions import marked
 from analysis.crossing import crossing
+from analysis.question import Question
 from analysis.results import Comparison
 from analysis.scale import Scale
 from analysis.statistics.factorial import Contrast, Design, Factorial, Term, analyse, complete_design
@@ -68,7 +69,8 @@ def _terms_table(comparison: Comparison, found: Factorial) -> Table:
         f"Analysis of variance of {comparison.question.label}, least squares with the seed as a fixed block, type II; "
         f"{_extent(found.design)}. {ONE_LOOK}"
     )
-    return Table("factorial", TERM_COLUMNS, [_term_row(one) for one in found.terms], marked(comparison.study, caption))
+    rows = [_term_row(one, comparison.question.alpha) for one in found.terms]
+    return Table("factorial", TERM_COLUMNS, rows, marked(comparison.study, caption))
 
 
 def _extent(design: Design) -> str:
@@ -84,28 +86,28 @@ def _looked(comparison: Comparison) -> Iterable[str]:
         yield f"Exploratory: these p are for a single look, and the study was looked at {seen} seeds."
 
 
-def _term_row(term: Term) -> tuple[Cell, ...]:
+def _term_row(term: Term, alpha: float) -> tuple[Cell, ...]:
     f = fmt.DASH if term.f is None else fmt.number(term.f, 2)
-    omega = fmt.DASH if term.omega is None else fmt.number(term.omega, 2)
+    omega = fmt.DASH if term.omega is None else fmt.number(term.omega, 2, apart=(1.0,))
     return (
         Cell(term.name, {"term": term.name}),
         Cell(str(term.df), {"df": term.df}),
         Cell(f, {"f": term.f}),
-        Cell(fmt.DASH if term.p is None else fmt.p_value(term.p), {"p": term.p}),
+        Cell(fmt.DASH if term.p is None else fmt.p_value(term.p, alpha), {"p": term.p}),
         Cell(omega, {"partial_omega_squared": term.omega}),
-        Cell(f"{100 * term.share:.1f} %", {"share": term.share, "sum_squares": term.sum_squares}),
+        Cell(f"{fmt.percent(term.share, 1)} %", {"share": term.share, "sum_squares": term.sum_squares}),
     )
 
 
 def _contrasts_table(comparison: Comparison, found: Factorial) -> Table:
     scale, family = comparison.question.scale, len(found.contrasts)
-    rows = [_contrast_row(one, scale) for one in found.contrasts]
+    rows = [_contrast_row(one, comparison.question) for one in found.contrasts]
     caption = (
         f"Marginal means of {comparison.question.label} compared by seed with each factor's first level; paired t, "
         f"p Holm-corrected over {family} contrasts. {ONE_LOOK}"
     )
     if found.interaction is not None:
-        rows.append(_interaction_row(found.design, found.interaction, scale))
+        rows.append(_interaction_row(found.design, found.interaction, comparison.question))
         caption += " Last row: the difference of differences by seed, outside that correction."
     return Table("contrasts", _contrast_columns(scale), rows, marked(comparison.study, caption))
 
@@ -116,15 +118,15 @@ def _contrast_columns(scale: Scale) -> tuple[Column, ...]:
     return (*names, *(Column(title, "right") for title in numbers))
 
 
-def _contrast_row(one: Contrast, scale: Scale) -> tuple[Cell, ...]:
-    adjusted = Cell(fmt.p_value(one.p_holm), {"p_holm": one.p_holm})
-    return (*_names(one.factor, one.level, one.reference), *_difference_cells(one.difference, scale), adjusted)
+def _contrast_row(one: Contrast, question: Question) -> tuple[Cell, ...]:
+    adjusted = Cell(fmt.p_value(one.p_holm, question.alpha), {"p_holm": one.p_holm})
+    return (*_names(one.factor, one.level, one.reference), *_difference_cells(one.difference, question), adjusted)
 
 
-def _interaction_row(design: Design, difference: Difference, scale: Scale) -> tuple[Cell, ...]:
+def _interaction_row(design: Design, difference: Difference, question: Question) -> tuple[Cell, ...]:
     first, second = (", ".join(levels[place] for levels in design.levels) for place in (0, 1))
     names = _names(" × ".join(design.factors), second, first)
-    return (*names, *_difference_cells(difference, scale), Cell(fmt.DASH, {"p_holm": None}))
+    return (*names, *_difference_cells(difference, question), Cell(fmt.DASH, {"p_holm": None}))
 
 
 def _names(factor: str, level: str, reference: str) -> tuple[Cell, ...]:
@@ -132,19 +134,19 @@ def _names(factor: str, level: str, reference: str) -> tuple[Cell, ...]:
     return tuple(Cell(text, {name: text}) for name, text in named.items())
 
 
-def _difference_cells(d: Difference, scale: Scale) -> tuple[Cell, ...]:
+def _difference_cells(d: Difference, question: Question) -> tuple[Cell, ...]:
     assert d.mean is not None, "a complete design has a pair for every seed"
-    middle, bounds = scale.contrast(d.mean, d.interval, d.sd)
+    middle, bounds = question.scale.contrast(d.mean, d.interval, d.sd, question.margin)
     values: dict[str, Any] = {"delta": d.mean, "delta_ci": list(d.interval) if d.interval else None}
     text = f"{middle} {bounds or '[n/a]'}"
-    return Cell(text, values), Cell(str(d.n), {"pairs": d.n}), Cell(fmt.p_value(d.p), {"p": d.p})
+    return Cell(text, values), Cell(str(d.n), {"pairs": d.n}), Cell(fmt.p_value(d.p, question.alpha), {"p": d.p})
 
 
 def _sentences(found: Factorial, alpha: float) -> Iterable[str]:
     """One per factor, on its main effect, and one for every interaction that is significant."""
     residual = next(term for term in found.terms if term.f is None)
     for term in found.terms:
-        numbers = _numbers(term, residual)
+        numbers = _numbers(term, residual, alpha)
         if len(term.factors) == 1:
             yield f"{term.name}: {_main_effect(found, term, numbers, alpha)}"
         elif term.factors and _significant(term, alpha):
@@ -159,7 +161,7 @@ def _main_effect(found: Factorial, term: Term, numbers: str, alpha: float) -> st
     if (obstacle := found.withheld.get(term.name)) is not None:
         return (
             f"no main effect is claimed, because the interaction {obstacle.name} is significant "
-            f"({fmt.p_phrase(obstacle.p or 0.0)}) and levels change places over it: compare cells instead."
+            f"({fmt.p_phrase(obstacle.p or 0.0, alpha)}) and levels change places over it: compare cells instead."
         )
     if not _significant(term, alpha):
         return f"inconclusive ({numbers})."
@@ -169,9 +171,9 @@ def _main_effect(found: Factorial, term: Term, numbers: str, alpha: float) -> st
     return f"the levels differ on average ({numbers}){rest}."
 
 
-def _numbers(term: Term, residual: Term) -> str:
+def _numbers(term: Term, residual: Term, alpha: float) -> str:
     """The test of a term: F(1, 12) = 8.10, p = .015, partial ω² = 0.31."""
     if term.f is None or term.p is None:
         return ""
-    test = f"F({term.df}, {residual.df}) = {fmt.number(term.f, 2)}, {fmt.p_phrase(term.p)}"
-    return f"{test}, partial ω² = {fmt.number(term.omega, 2)}"
+    test = f"F({term.df}, {residual.df}) = {fmt.number(term.f, 2)}, {fmt.p_phrase(term.p, alpha)}"
+    return f"{test}, partial ω² = {fmt.number(term.omega, 2, apart=(1.0,))}"

@@ -77,7 +77,7 @@ def _tail_flags(question: Question, arm: Arm, base: Arm) -> Iterable[str]:
             side = "above" if question.lower_is_better else "below"
             yield (
                 f"slow tail of {one.variant.label}: {tail.runs} of {tail.n} runs {side} {shown}, the fence of {name}; "
-                f"spreads differ (Brown-Forsythe {fmt.p_phrase(tail.p)})"
+                f"spreads differ (Brown-Forsythe {fmt.p_phrase(tail.p, question.alpha)})"
             )
 
 

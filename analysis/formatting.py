@@ -1,13 +1,14 @@
 """How numbers and config values are written for people: digits, signs, p values, factor values.
 
-Digits: two significant digits of the deviation or half-width decide the decimals of everything beside it. Unrounded
-numbers are in the JSON and CSV outputs.
+Digits: two significant digits of the deviation or half-width decide the decimals of everything beside it. Rounding
+never takes a number to a value that means something else (0, the null value of a ratio, alpha, a margin, a limit).
+Unrounded numbers are in the JSON and CSV outputs.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from ablate.jsonfiles import canonical_json
@@ -29,39 +30,91 @@ def decimals(scale: float | None, value: float | None = None) -> int:
     return 1 - math.floor(math.log10(float(f"{scale:.1e}")))
 
 
-def number(value: float | None, places: int, *, sign: bool = False) -> str:
-    """One number with fixed decimals and a true minus sign, very large and small ones as 4.50e-10; n/a for None."""
+def number(value: float | None, places: int, *, sign: bool = False, apart: Iterable[float] = ()) -> str:
+    """One number with fixed decimals and a true minus sign, very large and small ones as 4.50e-10; n/a for None.
+
+    Rounding never takes it to 0 or to a value of `apart` (a null value, a margin, a limit), nor past it: where it
+    would, more digits are shown. Numbers in order stay in order, as long as they have `places` and `apart` in common.
+    """
     if value is None:
         return NOT_AVAILABLE
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    power = math.floor(math.log10(abs(value))) if value else 0
-    scientific = value and (power >= 9 or places > 9)
-    form = f".{min(max(power + places, 0), 9)}e" if scientific else f".{min(max(places, 0), 9)}f"
-    text = f"{value:{'+' if sign else ''}{form}}"
+    marks = (0.0, *apart)
+    texts = (_rounded(value, more, sign=sign) for more in range(places, max(places, 0) + 11))
+    exact = f"{value:{'+' if sign else ''}}"
+    text = next((one for one in texts if all(_side(float(one), mark) == _side(value, mark) for mark in marks)), exact)
     return text.replace("-", "−")
 
 
-def interval(bounds: tuple[float, float] | None, places: int, *, sign: bool = False) -> str:
-    """An interval in brackets; n/a for None."""
+def _rounded(value: float, places: int, *, sign: bool) -> str:
+    power = math.floor(math.log10(abs(value))) if value else 0
+    scientific = value and (power >= 9 or places > 9)
+    form = f".{min(max(power + places, 0), 9)}e" if scientific else f".{min(max(places, 0), 9)}f"
+    return f"{value or 0.0:{'+' if sign else ''}{form}}"  # 0.0 has no minus
+
+
+def _side(value: float, mark: float) -> int:
+    """-1 below the mark, 1 above it, 0 at it."""
+    return (value > mark) - (value < mark)
+
+
+def interval(
+    bounds: tuple[float, float] | None, places: int, *, sign: bool = False, apart: Collection[float] = ()
+) -> str:
+    """An interval in brackets, each end on its side of 0 and of the values of `apart`; n/a for None."""
     if bounds is None:
         return NOT_AVAILABLE
-    return f"[{number(bounds[0], places, sign=sign)}, {number(bounds[1], places, sign=sign)}]"
+    return f"[{', '.join(number(end, places, sign=sign, apart=apart) for end in bounds)}]"
 
 
-def p_value(p: float | None) -> str:
-    """A p value as .012, or <.001; n/a for None."""
+def estimate(
+    value: float, bounds: tuple[float, float] | None, places: int, *, sign: bool = False, apart: Collection[float] = ()
+) -> tuple[str, str]:
+    """A number and its interval ("" for None); what is but rounding of an interval around 0 is 0."""
+    if bounds is None:
+        return number(value, places, sign=sign, apart=apart), ""
+    low, high = bounds
+    if low < 0 < high and abs(value) <= 1e-12 * (high - low):
+        value = 0.0
+    return number(value, places, sign=sign, apart=apart), interval(bounds, places, sign=sign, apart=apart)
+
+
+def deviation(sd: float, mean: float | None, places: int | None = None) -> str:
+    """A spread around a mean; one that is but rounding of the mean is 0."""
+    shown = 0.0 if sd <= 1e-12 * abs(mean or 0.0) else sd
+    return number(shown, decimals(sd, mean) if places is None else places)
+
+
+def percent(share: float, places: int = 0) -> str:
+    """A share of 1 in per cent, without the sign: 0 and 100 only for exactly none and all."""
+    return number(100 * share if abs(share - 1) > 1e-12 else 100.0, places, apart=(100.0,))
+
+
+def p_value(p: float | None, alpha: float = 0.05) -> str:
+    """A p value as .012, <.001 or >.999; n/a for None. Below alpha only where it is: .04996, .0504, <.05."""
     if p is None:
         return NOT_AVAILABLE
-    if p < 0.001:
-        return "<.001"
-    return "1" if p > 0.9995 else f"{p:.3f}".removeprefix("0")
+    least = min(0.001, alpha)
+    if p < least:
+        return f"<{_bare(f'{least:g}')}"
+    if 0.9995 < p < 1:
+        return ">.999"
+    text = number(p, 3, apart=(alpha, 1.0))
+    if len(text) > len("0.123456"):
+        text = f"{'<' if p < alpha else '>'}{alpha:g}"
+    return "1" if p == 1 else _bare(text)
 
 
-def p_phrase(p: float) -> str:
+def p_phrase(p: float, alpha: float = 0.05) -> str:
     """A p value in a sentence: p = .012, or p < .001."""
-    text = p_value(p)
-    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+    text = p_value(p, alpha)
+    return f"p {text[0]} {text[1:]}" if text[0] in "<>" else f"p = {text}"
+
+
+def _bare(text: str) -> str:
+    """A number below 1 without the 0 before its point."""
+    return re.sub(r"(?<!\d)0(?=\.)", "", text)
 
 
 def duration(seconds: float) -> str:

@@ -87,7 +87,7 @@ LIGATURE = re.compile(r"(?<=([-,]))(?=\1)")
 """Between two hyphens or commas, which T1 fonts would join."""
 
 UNSIGNED = r"(?:\d+\.?\d*|\.\d+)(?:e[+−]\d+)?"
-ONE = re.compile(rf"<?[+−]?{UNSIGNED}")
+ONE = re.compile(rf"[<>]?[+−]?{UNSIGNED}")
 """A cell that is one number; a p value may be a bound."""
 
 TYPED = re.compile(rf"(?<![\w.])(?:[+−]?{UNSIGNED} ± {UNSIGNED}|[+−]{UNSIGNED}|\d*\.\d+(?:e[+−]\d+)?)(?![\w.])")
@@ -194,8 +194,8 @@ def _typed(text: str) -> str:
 
 def _format(numbers: Sequence[str]) -> str:
     """The room that these numbers take: a bound, a sign, digits before and after the point."""
-    parts = [text.lstrip("<+−").partition(".") for text in numbers]
+    parts = [text.lstrip("<>+−").partition(".") for text in numbers]
     before, after = (max(len(part[side]) for part in parts) for side in (0, 2))
-    bound = "<" if any("<" in text for text in numbers) else ""
+    bound = next((text[0] for text in numbers if text[0] in "<>"), "")
     sign = "-" if any(c in text for text in numbers for c in "+−") else ""
     return f"{bound}{sign}{max(1, before)}.{after}"

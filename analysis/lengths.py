@@ -87,6 +87,6 @@ def _cell(study: Study, variant: Variant, metric: str) -> Cell:
     found = summarise([one.value for one in outcomes if one.value is not None])
     places = fmt.decimals(found.sd, found.mean)
     text = fmt.number(found.mean, places)
-    text += f" ± {fmt.number(found.sd, places)}" if found.sd is not None else ""
+    text += f" ± {fmt.deviation(found.sd, found.mean, places)}" if found.sd is not None else ""
     text += f" (n = {found.n})" if 0 < found.n < len(outcomes) else ""
     return Cell(text, {f"{metric}": found.mean, f"{metric} sd": found.sd, f"{metric} n": found.n})

@@ -83,8 +83,8 @@ def estimate_text(estimate: Estimate, *, sign: bool = False) -> str:
     """A score or share with its interval: 0.62 [0.51, 0.73]."""
     bounds = estimate.interval
     places = fmt.decimals((bounds.high - bounds.low) / 2 if bounds else 0.1)
-    shown = fmt.interval(bounds, places, sign=sign) if bounds else f"[{fmt.NOT_AVAILABLE}]"
-    return f"{fmt.number(estimate.value, places, sign=sign)} {shown}"
+    middle, shown = fmt.estimate(estimate.value, bounds, places, sign=sign, apart=(0.5, 1.0))
+    return f"{middle} {shown or f'[{fmt.NOT_AVAILABLE}]'}"
 
 
 def ends(estimate: Estimate) -> list[float] | None:

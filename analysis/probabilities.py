@@ -33,7 +33,7 @@ def improvement(against: Against) -> Improvement | None:
 def improvement_text(against: Against) -> str:
     """P(better) 0.80 [0.28, 0.99]; empty where there is none."""
     found = improvement(against)
-    return f"P(better) {fmt.number(found.value, 2)} {fmt.interval(found.interval, 2)}" if found else ""
+    return f"P(better) {' '.join(fmt.estimate(found.value, found.interval, 2, apart=(0.5, 1.0)))}" if found else ""
 
 
 def posterior(comparison: Comparison, result: VariantResult, against: Against) -> Shares | None:

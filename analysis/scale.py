@@ -50,16 +50,32 @@ class Scale:
         return None if bounds is None else Interval(self.back(bounds.low), self.back(bounds.high))
 
     def size(self, value: float, digits: int) -> str:
-        """A margin or a detectable effect in words: 0.01, or on the log scale a factor of 1.02."""
-        return f"a factor of {self.back(value):.{digits + 1}g}" if self.is_log else f"{value:.{digits}g}"
+        """A margin or a detectable effect in words: 0.01, or on the log scale a factor of 1.02.
 
-    def contrast(self, mean: float, bounds: Interval | None, spread: float | None) -> tuple[str, str]:
-        """A difference and its interval ("" without one) as text; digits by the half-width, or by the spread."""
+        A factor has as many significant digits of what it is above 1, so that it is 1 for 0 only.
+        """
+        if not self.is_log:
+            return f"{value:.{digits}g}"
+        beyond = math.expm1(min(value, 700.0))
+        if 0 < abs(beyond) < 1e-9:
+            return f"a factor of 1 + {beyond:.{digits}g}"
+        more = -math.floor(math.log10(abs(beyond))) if 0 < abs(beyond) < 1 else 1
+        return f"a factor of {self.back(value):.{digits + max(more, 1)}g}"
+
+    def contrast(
+        self, mean: float, bounds: Interval | None, spread: float | None, margin: float | None = None
+    ) -> tuple[str, str]:
+        """A difference and its interval ("" without one) as text; digits by the half-width, or by the spread.
+
+        Both are shown on their side of no difference and of the margin.
+        """
         middle, shown = self.back(mean), self.back_interval(bounds)
         scale = (shown.high - shown.low) / 2 if shown else spread
+        ends = (margin, -margin) if margin is not None else ()
+        numbers = (mean, *(bounds or ()))
+        apart = [self.back(end) for end in ends if not any(math.isclose(end, one, rel_tol=1e-9) for one in numbers)]
         places = fmt.decimals(scale, middle)
-        ends = fmt.interval(shown, places, sign=self.signed) if shown else ""
-        return fmt.number(middle, places, sign=self.signed), ends
+        return fmt.estimate(middle, shown, places, sign=self.signed, apart=(self.back(0.0), *apart))
 
 
 PLAIN = Scale("none", _same, _same, "", "mean ± SD", "Δ vs baseline [95 % CI]", "mean difference", signed=True)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis import formatting as fmt
 from analysis.plots.base import Drawn, Earlier, draw_search, draw_tuning
 from analysis.searches import Search, Searches, Trial, Tuned, Tuning
 from analysis.tables import Cell, Column, Table
@@ -136,7 +137,7 @@ def _importance_tables(search: Search, folder: str) -> list[Table]:
 
 
 def _share(shares: Mapping[str, float], key: str, metric: str) -> Cell:
-    return Cell(f"{100 * shares[key]:.0f} %" if key in shares else "–", {metric: shares.get(key)})
+    return Cell(f"{fmt.percent(shares[key])} %" if key in shares else "–", {metric: shares.get(key)})
 
 
 # a tuning -----------------------------------------------------------------------------------------------------------

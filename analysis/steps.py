@@ -99,11 +99,11 @@ def steps_table(comparison: Comparison) -> Table:
     others = [arm for arm in arms if arm.variant is not comparison.question.baseline]
     p_values = holm([logrank_p(arm.times, base) if base is not None else None for arm in others])
     p_of = {arm.order: p for arm, p in zip(others, p_values, strict=True)}
-    rows = [_row(arm, p_of.get(arm.order), is_baseline=arm.times is base) for arm in arms]
+    rows = [_row(arm, p_of.get(arm.order), comparison.question.alpha, is_baseline=arm.times is base) for arm in arms]
     return Table("steps_to_threshold", COLUMNS, rows, marked(comparison.study, _caption(comparison)))
 
 
-def _row(arm: ArmTimes, p: float | None, *, is_baseline: bool) -> tuple[Cell, ...]:
+def _row(arm: ArmTimes, p: float | None, alpha: float, *, is_baseline: bool) -> tuple[Cell, ...]:
     median, interval = median_steps(kaplan_meier(arm.times))
     shown = f"{fmt.number(median, 0)} {fmt.interval(interval, 0)}" if math.isfinite(median) else "not reached"
     ends = [end if math.isfinite(end) else None for end in interval]
@@ -113,7 +113,7 @@ def _row(arm: ArmTimes, p: float | None, *, is_baseline: bool) -> tuple[Cell, ..
         Cell(str(arm.times.n), {"n": arm.times.n}),
         Cell(str(arm.times.reached.size), {"reached": int(arm.times.reached.size)}),
         Cell(shown, values),
-        Cell(fmt.DASH if is_baseline else fmt.p_value(p), {"p_holm": p}),
+        Cell(fmt.DASH if is_baseline else fmt.p_value(p, alpha), {"p_holm": p}),
     )
 
 

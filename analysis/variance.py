@@ -127,8 +127,8 @@ def _source_name(source: Source, group: _Group) -> str:
 
 def _share(source: Source) -> str:
     """In per cent, with its interval: 46 % [9, 85]."""
-    bounds = fmt.interval((100 * source.interval.low, 100 * source.interval.high), 0)
-    return f"{fmt.number(100 * source.share, 0)} % {bounds}"
+    low, high = (fmt.percent(end) for end in source.interval)
+    return f"{fmt.percent(source.share)} % [{low}, {high}]"
 
 
 def _table(comparison: Comparison, groups: list[_Group], levels: Mapping[str, list[str]]) -> Table:

@@ -38,12 +38,12 @@ def effect_text(comparison: Comparison, against: Against) -> str:
     d, scale = against.difference, comparison.question.scale
     if d.mean is None:
         return "there is no pair of finished runs"
-    middle, bounds = scale.contrast(d.mean, d.interval, d.sd)
+    middle, bounds = scale.contrast(d.mean, d.interval, d.sd, comparison.question.margin)
     runs = f"unpaired, {against.outcomes.variant_ok} and {against.outcomes.baseline_ok} runs"
     unit = plural(d.n, "pair") if d.paired else runs
     text = f"{scale.difference_words} {middle}" + (f", 95 % interval {bounds}" if bounds else "")
     if against.p_holm is not None:
-        text += f", Holm {fmt.p_phrase(against.p_holm)}"
+        text += f", Holm {fmt.p_phrase(against.p_holm, comparison.question.alpha)}"
     wins = f", {fmt.count(d.wins)} of {plural(d.n, 'seed')} won" if d.paired and d.wins is not None else ""
     chance = f", {improvement_text(against)}" if not d.paired and d.superiority is not None else ""
     return f"{text}, {unit}{wins}{chance}"
@@ -108,7 +108,7 @@ def _rates(comparison: Comparison, against: Against) -> str:
     o, paired = against.success, against.difference.paired
     if not o.any_failed:
         return ""
-    test = f"{'McNemar' if paired else 'Boschloo'} {fmt.p_phrase(o.p(paired=paired))}"
+    test = f"{'McNemar' if paired else 'Boschloo'} {fmt.p_phrase(o.p(paired=paired), comparison.question.alpha)}"
     verb = "succeeded" if comparison.question.threshold is None else f"solved it ({comparison.question.threshold_text})"
     variant = f"{o.variant_ok} of {o.variant_ok + o.variant_failed} seeds {verb}"
     return f"; {variant} against {o.baseline_ok} of {o.baseline_ok + o.baseline_failed} ({test})"
@@ -196,13 +196,15 @@ def beside(comparison: Comparison, against: Against) -> str:
         ("correlation of the arms", d.rho),
         ("pairing gain", d.gain),
     ]
-    parts = [better] * bool(better) + [f"{name} {fmt.number(value, 2)}" for name, value in found if value is not None]
+    parts = [better] * bool(better) + [
+        f"{name} {fmt.number(value, 2, apart=(-1.0, 1.0))}" for name, value in found if value is not None
+    ]
     if against.mde is not None:
         parts.append(f"detectable with 80 % power {scale.size(against.mde, 2)}")
     if against.seeds_needed is not None:
         parts.append(f"seeds needed for the margin {against.seeds_needed}")
     if against.welch is not None and against.welch.mean is not None and against.welch.interval is not None:
-        mean, bounds = scale.contrast(against.welch.mean, against.welch.interval, None)
+        mean, bounds = scale.contrast(against.welch.mean, against.welch.interval, None, comparison.question.margin)
         parts.append(f"Welch on all finished runs {mean} {bounds}")
     return ", ".join(parts)
 
@@ -217,7 +219,7 @@ def sensitivity_line(comparison: Comparison, against: Against) -> str:
         ("Wilcoxon", checks.wilcoxon),
         ("Welch", checks.welch),
     ]
-    parts = [f"{name} {fmt.p_phrase(p)}" for name, p in tests if p is not None]
+    parts = [f"{name} {fmt.p_phrase(p, comparison.question.alpha)}" for name, p in tests if p is not None]
     if checks.iqm_difference is not None:
         middle, _ = scale.contrast(checks.iqm_difference, d.interval, d.sd)
         parts.append(f"{'IQM ratio' if scale.is_log else 'IQM difference'} {middle}")

@@ -56,7 +56,9 @@ def _numbers(comparison: Comparison, against: Against) -> dict[str, Any]:
 
 
 def _text(comparison: Comparison, mean: float, against: Against) -> str:
-    middle, bounds = comparison.question.scale.contrast(mean, against.difference.interval, against.difference.sd)
+    middle, bounds = comparison.question.scale.contrast(
+        mean, against.difference.interval, against.difference.sd, comparison.question.margin
+    )
     return f"{middle} {bounds or '[n/a]'}"
 
 

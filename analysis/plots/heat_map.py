@@ -58,7 +58,8 @@ def _numbers(result: VariantResult) -> dict[str, Any]:
     s = result.summary
     places = fmt.decimals(s.sd, s.mean)
     lines = [fmt.number(s.mean, places)] * (s.mean is not None)
-    lines += [f"± {fmt.number(s.sd, places)}"] * (s.sd is not None)
+    if s.sd is not None:
+        lines.append(f"± {fmt.deviation(s.sd, s.mean, places)}")
     text = "\n".join([*lines, f"n = {s.n}"])
     return {"label": result.variant.label, "mean": s.mean, "sd": s.sd, "n": s.n, "text": text}
 

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis import formatting as fmt
 from analysis.aggregate import Aggregate, VariantScores, profile
 from analysis.plots.base import rows
 from analysis.plots.style import legend_below, legend_handle, style_of
@@ -50,7 +51,10 @@ def draw(numbers: pd.DataFrame, figure: Figure) -> None:
     axes.set_ylabel("share of runs above τ")
     if len(variants):
         axes.set_title(f"runs on {numbers['tasks'].iloc[0]} tasks")
-        labels = [f"{one['label']} (IQM {one['iqm']:.2f}, {one['runs']} runs)" for one in rows(variants)]
+        labels = [
+            f"{one['label']} (IQM {fmt.number(one['iqm'], 2, apart=(1.0,))}, {one['runs']} runs)"
+            for one in rows(variants)
+        ]
         legend_below(figure, [legend_handle(int(order)) for order in variants["order"]], labels)
 
 

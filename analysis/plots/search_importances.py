@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
+from analysis import formatting as fmt
 from analysis.plots.style import COLOURS
 from analysis.searches import Search
 
@@ -29,7 +30,7 @@ def draw(numbers: pd.DataFrame, figure: Figure) -> None:
         axes = figure.add_subplot(len(metrics), 1, place)
         own = numbers[numbers["metric"] == metric]
         bars = axes.barh(own["parameter"], own["share"], color=COLOURS[0], height=0.6)
-        axes.bar_label(bars, [f"{100 * share:.0f} %" for share in own["share"]], padding=3, fontsize=9)
+        axes.bar_label(bars, [f"{fmt.percent(share)} %" for share in own["share"]], padding=3, fontsize=9)
         axes.set_xlim(0, 1.08)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("share (PED-ANOVA)")

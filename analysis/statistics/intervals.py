@@ -72,7 +72,7 @@ def wilson(successes: float, n: int, level: float = 0.95) -> Interval | None:
     if n == 0:
         return None
     low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
-    return Interval(float(low), float(high))
+    return Interval(float(low) if successes else 0.0, float(high) if successes < n else 1.0)  # exact, not rounded
 
 
 def summarise(values: Sequence[float] | Array) -> Summary:

@@ -125,7 +125,7 @@ def test_two_significant_digits_of_the_scale_are_shown(scale, places):
 
 
 @pytest.mark.parametrize(
-    ("p", "text"), [(0.0123, ".012"), (0.0004, "<.001"), (0.5, ".500"), (1.0, "1"), (None, "n/a"), (0.9999, "1")]
+    ("p", "text"), [(0.0123, ".012"), (0.0004, "<.001"), (0.5, ".500"), (1.0, "1"), (None, "n/a"), (0.9999, ">.999")]
 )
 def test_p_values_have_three_digits_and_no_zero_before_the_point(p, text):
     assert fmt.p_value(p) == text
