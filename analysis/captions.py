@@ -115,10 +115,13 @@ def declared_part(comparison: Comparison) -> str:
 
 
 def exclusions_part(comparison: Comparison) -> str:
-    """The runs without a value, by kind."""
+    """The runs without a value, by kind, and the results that later ones replaced."""
     kinds = sum((result.counts for result in comparison.results), Counter[str]())
     rest = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()) if kind != "ok")
-    return f"Without a value, and in no mean: {rest}." if rest else "No run is excluded."
+    parts = [f"Without a value, and in no mean: {rest}."] if rest else []
+    if replaced := len(comparison.study.replaced):
+        parts.append(f"In no mean: {replaced} earlier result{'s' * (replaced != 1)} that later ones replaced.")
+    return " ".join(parts) or "No run is excluded."
 
 
 def cost_part(comparison: Comparison) -> str:

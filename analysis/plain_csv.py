@@ -1,20 +1,48 @@
-"""A study from a plain table: a column `variant`, a column of seeds, a column per metric. Every row is one run.
+"""A study from a plain table: a column of variants, one of seeds, one per metric. Every row is one run.
 
-Without a column of seeds the runs of each variant are numbered and not paired. Other columns are ignored.
+Without a column of seeds the runs of each variant are numbered and not paired. A column of tasks (data sets, folds)
+makes a study of several tasks. A column of steps makes each row a record of a run; runs are compared at their end, or
+at the last step that all have. Other columns are ignored, unless they tell rows of one variant and seed apart: then the
+table is refused, as nothing says what these rows are. Columns are found in `table_columns`, repeats in `table_repeats`.
 """
 
-import csv
-import difflib
+import functools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from ablate.jsonfiles import canonical_json
 from ablate.records import RunRecord, Status
-from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
+from analysis.file_formats import plain_name
+from analysis.foreign_logs import ReadLog
+from analysis.load import unique_labels
+from analysis.reading import number
+from analysis.series import Series, series_of
+from analysis.study import EARLIER_ROW, LoadedRun, Replaced, Study, Variant
+from analysis.table_columns import PlainTable, Roles, find_roles, read_table, unpaired_remark
+from analysis.table_repeats import refuse_repeats, refuse_unnumbered
+from analysis.tasks import TASK
 
-SEED = "seed"
+
+class RunKey(NamedTuple):
+    """What a run is known by: its variant's name, its task (empty where there is one only), and its seed."""
+
+    variant: str
+    task: str
+    seed: int
+
+
+class Entry(NamedTuple):
+    """One row: its run, its step (0 where there are none), and the metric, None for a blank."""
+
+    run: RunKey
+    step: int
+    value: float | None
 
 
 def load_csv(
@@ -22,135 +50,152 @@ def load_csv(
     *,
     metric: str,
     seed_column: str | None = None,
-    variant_column: str = "variant",
+    variant_column: str | None = None,
+    task_column: str | None = None,
+    step_column: str | None = None,
     shared_seeds: bool = True,
 ) -> Study:
-    """Read the table; `seed_column` is `seed` where there is such a column, unless another is named.
+    """Read the table; the columns `variant` and `seed` are used unless others are named.
 
-    An empty or non-finite value is a run that diverged; of two rows of one variant and seed the later stands.
-    `shared_seeds=False` when equal numbers of two variants mean nothing. Raises StudyError, one line, for what is no
-    table, lacks a column or has it twice, or has a row that is longer than the header, without a variant, with a seed
-    that is no whole number or a value that is none.
+    An empty or non-finite value is a run that diverged; of two rows of one variant and seed the later is used.
+    `task_column` may be several, separated by commas. `shared_seeds=False` when equal numbers of two variants mean
+    nothing. Raises StudyError, one line, for what is no table, lacks a column or has it twice, has a row that is longer
+    than the header, without a variant, with a seed that is no whole number or a value that is none, and for rows of one
+    variant and seed that another column tells apart.
     """
-    table = _read(Path(path))
-    known = list(table)
-    for column in (variant_column, metric, *([seed_column] if seed_column else [])):
-        _check_column(Path(path), known, column)
-    seed_column = seed_column or (SEED if SEED in known else None)
-    names = _variants(Path(path), table[variant_column])
-    values = _values(Path(path), metric, table[metric])
-    seeds = _seeds(Path(path), seed_column, table[seed_column]) if seed_column else _numbered(names)
-    variants = {name: Variant(name, name, {"variant": name}) for name in dict.fromkeys(names)}
-    runs: dict[tuple[str, int], LoadedRun] = {}
-    replaced = []
-    for name, seed, value in zip(names, seeds, values, strict=True):
-        if earlier := runs.pop((name, seed), None):
-            replaced.append(_replaced(earlier, metric, value))
-        runs[name, seed] = _run(Path(path).stem, variants[name], seed, metric, value)
+    table = read_table(Path(path))
+    if not table.size:
+        raise table.wrong("the table has no rows")
+    roles = find_roles(table, metric, variant=variant_column, seed=seed_column, task=task_column, step=step_column)
+    entries = _entries(table, roles)
+    places = [(entry.run, entry.step) for entry in entries]
+    refuse_unnumbered(table, roles, places)
+    refuse_repeats(table, roles, places)
+    runs = _series(entries)
+    step = _common_step(table, roles, runs) if roles.step else None
+    remarks = [_step_remark(roles, runs, step)] if step is not None else []
+    if roles.seed is None and shared_seeds:
+        remarks.append(unpaired_remark(table, roles))
+    variants, name = _variants(runs), plain_name(Path(path))
     return Study(
-        name=Path(path).stem,
+        name=name,
         sweep="",
         variants=tuple(variants.values()),
-        seeds=tuple(dict.fromkeys(seeds)),
-        loaded=tuple(runs.values()),
-        replaced=tuple(replaced),
-        shared_seeds=shared_seeds and seed_column is not None,
+        seeds=tuple(dict.fromkeys(run.seed for run in runs)),
+        loaded=tuple(
+            _loaded(variants[run[:2]], run.seed, found, step, metric=metric, step_column=roles.step, study=name)
+            for run, found in runs.items()
+        ),
+        replaced=tuple(_replaced(entries, variants)),
+        shared_seeds=shared_seeds and roles.seed is not None,
+        remarks=tuple(remarks),
+        at_step=step,
     )
 
 
-def _read(path: Path) -> dict[str, list[str]]:
-    """The columns by name, cells as text, so that a variant 1.0 keeps its name; cells that a row lacks are empty."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            header, *rows = [row for row in csv.reader(lines, strict=True) if row] or [[]]
-    except (ValueError, csv.Error) as error:  # what is no text is a ValueError
-        raise StudyError(f"{path}: not a table in CSV ({error})") from error
-    _check_shape(path, header, rows)
-    padded = [row + [""] * (len(header) - len(row)) for row in rows]
-    return {name: [row[place] for row in padded] for place, name in enumerate(header)}
+def _entries(table: PlainTable, roles: Roles) -> list[Entry]:
+    names = table.texts(roles.variant, "variant")
+    tasks = _tasks(table, roles.tasks)
+    steps = table.wholes(roles.step) if roles.step else [0] * table.size
+    seeds = (
+        table.wholes(roles.seed) if roles.seed else _numbered(zip(names, tasks, strict=True), stepped=bool(roles.step))
+    )
+    values = table.values(roles.metric)
+    blank = [not cell.strip() for cell in table.columns[roles.metric]]
+    return [
+        Entry(RunKey(name, task, seed), step, None if empty else value)
+        for name, task, seed, step, value, empty in zip(names, tasks, seeds, steps, values, blank, strict=True)
+    ]
 
 
-def _check_shape(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Raise StudyError for no header, two columns of one name, and a row that goes on beyond the header.
-
-    Blank cells do not count: some programs end each line with a comma.
-    """
-    if not any(header):
-        raise StudyError(f"{path}: not a table in CSV (no header; the first line names the columns)")
-    twice = [name for name, times in Counter(filter(None, header)).items() if times > 1]
-    if twice:
-        raise StudyError(f"{path}: {len(header)} columns, of which several are named {twice[0]!r}; rename all but one")
-    for number, row in enumerate(rows, 1):
-        if any(cell.strip() for cell in row[len(header) :]):
-            told = f"row {number} has {len(row)} cells, the header {len(header)} columns"
-            raise StudyError(f"{path}: {told}; quote cells that hold a comma")
+def _tasks(table: PlainTable, columns: Sequence[str]) -> list[str]:
+    """The task of each row, empty where no column says it: the cells, with the column where they are numbers."""
+    cells = [[_task_name(name, cell) for cell in table.texts(name, name)] for name in columns]
+    return [" ".join(parts) for parts in zip(*cells, strict=True)] if cells else [""] * table.size
 
 
-def _check_column(path: Path, known: Sequence[str], column: str) -> None:
-    if column not in known:
-        near = difflib.get_close_matches(column, known, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise StudyError(f"{path}: no column {column!r}; there are: {', '.join(known)}{hint}")
+def _task_name(column: str, cell: str) -> str:
+    return cell if number(cell) is None else f"{column}={cell}"
 
 
-def _variants(path: Path, cells: Sequence[str]) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    if not names:
-        raise StudyError(f"{path}: the table has no rows")
-    if "" in names:
-        raise StudyError(f"{path}: row {names.index('') + 1} has no variant; give each row one")
-    return names
-
-
-def _seeds(path: Path, column: str, cells: Sequence[str]) -> list[int]:
-    seeds = []
-    for row, cell in enumerate(cells, 1):
-        seed = _whole(cell)
-        if seed is None:
-            raise StudyError(f"{path}: row {row} has {column} {cell!r}, not a whole number")
-        seeds.append(seed)
-    return seeds
-
-
-def _whole(cell: str) -> int | None:
-    """A whole number, exact at any size where it is written as one; 2.0 is one too, for programs that write 2 so."""
-    try:
-        return int(cell)
-    except ValueError:
-        number = _number(cell)
-        return int(number) if number is not None and number.is_integer() else None
-
-
-def _values(path: Path, metric: str, cells: Sequence[str]) -> list[float]:
-    """The values, NaN for a blank."""
-    values = []
-    for row, cell in enumerate(cells, 1):
-        number = _number(cell) if cell.strip() else float("nan")
-        if number is None:
-            raise StudyError(f"{path}: row {row} has {metric} {cell!r}, not a number; leave it blank if it diverged")
-        values.append(number)
-    return values
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
-def _numbered(names: Sequence[str]) -> list[int]:
-    """Each row's number among those of its variant, from 0."""
-    seen: Counter[str] = Counter()
+def _numbered(rows: Iterable[tuple[str, str]], *, stepped: bool) -> list[int]:
+    """Each row's number among those of its variant and task, from 0; with steps all of these are one run."""
+    seen: Counter[tuple[str, str]] = Counter()
     numbers = []
-    for name in names:
-        numbers.append(seen[name])
-        seen[name] += 1
+    for row in rows:
+        numbers.append(0 if stepped else seen[row])
+        seen[row] += 1
     return numbers
 
 
-def _run(study: str, variant: Variant, seed: int, metric: str, value: float) -> LoadedRun:
+def _series(entries: Sequence[Entry]) -> dict[RunKey, Series]:
+    """The values of each run along its steps; of two rows of one step the later is used.
+
+    A step at which no run of the task has a value was not meant for the metric. Where others have one, a blank is what
+    a run that diverged leaves.
+    """
+    logged = {(entry.run.task, entry.step) for entry in entries if entry.value is not None}
+    kept: dict[RunKey, list[Entry]] = {entry.run: [] for entry in entries}
+    for entry in entries:
+        if (entry.run.task, entry.step) in logged:
+            kept[entry.run].append(entry)
+    last = {entry.run: entry for entry in entries}
+    found = {run: rows or [last[run]] for run, rows in kept.items()}
+    return {
+        run: series_of([row.step for row in rows], [None] * len(rows), [row.value for row in rows])
+        for run, rows in found.items()
+    }
+
+
+def _finite(runs: Mapping[RunKey, Series]) -> dict[RunKey, int]:
+    """The last step of each run whose last value is one to compute with."""
+    return {run: int(one.step[-1]) for run, one in runs.items() if math.isfinite(one.value[-1])}
+
+
+def _common_step(table: PlainTable, roles: Roles, runs: Mapping[RunKey, Series]) -> int | None:
+    """The largest step that all runs with a final value have, when those of some task ended at different ones."""
+    ends = _finite(runs)
+    if len({(run.task, end) for run, end in ends.items()}) == len({run.task for run in ends}):
+        return None
+    common = functools.reduce(np.intersect1d, [runs[run].step for run in ends])
+    if not common.size:
+        first, last = min(ends.values()), max(ends.values())
+        apart = f"runs ended at different steps ({roles.step} {first} to {last}) and have none in common"
+        raise table.wrong(f"{apart} at which {roles.metric} could be compared; keep rows of the same {roles.step}")
+    return int(common[-1])
+
+
+def _step_remark(roles: Roles, runs: Mapping[RunKey, Series], step: int) -> str:
+    ends = _finite(runs)
+    first = min(ends, key=lambda run: ends[run])
+    seed = f", {roles.seed} {first.seed}" if roles.seed else ""
+    span = f"runs ended at {roles.step} {ends[first]} to {max(ends.values())}"
+    shared = f"all are compared at {roles.step} {step}, the largest that all have"
+    return f"different step budgets: {span}; {shared}; the first to end is {first.variant}{seed}"
+
+
+def _variants(runs: Iterable[RunKey]) -> dict[tuple[str, str], Variant]:
+    """The variant of each name and task."""
+    pairs = list(dict.fromkeys((run.variant, run.task) for run in runs))
+    factors = {pair: {TASK: pair[1], "variant": pair[0]} if pair[1] else {"variant": pair[0]} for pair in pairs}
+    cells = {pair: _cell(pair, factors[pair]) for pair in pairs}
+    labels = unique_labels([(cells[pair], pair[0]) for pair in pairs], {cells[pair]: factors[pair] for pair in pairs})
+    return {pair: Variant(cells[pair], labels[cells[pair]], factors[pair]) for pair in pairs}
+
+
+def _cell(pair: tuple[str, str], factors: Mapping[str, str]) -> str:
+    return sha256(canonical_json(factors).encode()).hexdigest() if pair[1] else pair[0]
+
+
+def _loaded(
+    variant: Variant, seed: int, found: Series, step: int | None, *, metric: str, step_column: str | None, study: str
+) -> LoadedRun:
+    """One run with its value at the step that all are compared at, else at its end."""
+    earlier = step is not None and math.isfinite(found.value[-1])
+    place = int(np.flatnonzero(found.step == step)[0]) if earlier else -1
+    value, last = float(found.value[place]), int(found.step[-1])
     finite = math.isfinite(value)
+    where = f" at {step_column} {found.step[place]}" if step_column else ""
     record = RunRecord(
         status=Status.finished if finite else Status.diverged,
         study=study,
@@ -158,12 +203,24 @@ def _run(study: str, variant: Variant, seed: int, metric: str, value: float) -> 
         label=variant.label,
         factors=dict(variant.factors),
         seed=seed,
+        steps_planned=last,
+        steps_done=last,
         metrics={metric: value if finite else None},
+        error=None if finite else {"type": "not finite", "message": f"{metric} is {value}{where}"},
     )
-    return LoadedRun(variant, seed, record)
+    return LoadedRun(variant, seed, record, log=ReadLog(metric, found) if step_column else None)
 
 
-def _replaced(earlier: LoadedRun, metric: str, value: Any) -> Replaced:
-    old = earlier.outcome(metric).value
-    new = value if math.isfinite(value) else None
-    return Replaced(earlier.variant.label, earlier.seed, earlier.status, "in an earlier row", old != new)
+def _replaced(entries: Sequence[Entry], variants: Mapping[tuple[str, str], Variant]) -> Iterable[Replaced]:
+    """Each row whose run and step a later row has too, and whether that has another value."""
+    later = {(entry.run, entry.step): entry for entry in entries}
+    for entry in entries:
+        used = later[entry.run, entry.step]
+        if used is not entry:
+            status = Status.finished if _known(entry.value) else Status.diverged
+            differs = entry.value != used.value and (_known(entry.value) or _known(used.value))
+            yield Replaced(variants[entry.run[:2]].label, entry.run.seed, status, EARLIER_ROW, differs)
+
+
+def _known(value: Any) -> bool:
+    return value is not None and math.isfinite(value)

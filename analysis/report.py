@@ -82,6 +82,8 @@ def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
         "--metrics": options.metrics,
         "--seed-key": options.seed_key,
         "--variant-key": options.variant_key,
+        "--task-key": options.task_key,
+        "--step-key": options.step_key,
         "--baseline": options.baseline,
         "--metric": options.metric if not options.metrics else None,
         "--direction": options.direction,

@@ -22,6 +22,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed-key", metavar="KEY", help="override, config key or table column of the seed")
     parser.add_argument("--variant-key", metavar="KEY", help="config key or table column of the variant")
+    parser.add_argument("--task-key", metavar="COLUMN", help="table column of the task: data sets, folds (or A,B)")
+    parser.add_argument("--step-key", metavar="COLUMN", help="table column of the step, where rows are records of runs")
 
 
 def load(options: argparse.Namespace) -> Study:
@@ -31,15 +33,25 @@ def load(options: argparse.Namespace) -> Study:
     if (options.metrics or is_table) and options.sweep != "latest":
         raise StudyError(f"--sweep {options.sweep}: {path.name} is no study of this project and has no sweeps")
     if options.metrics:
+        if options.task_key:
+            raise StudyError(
+                f"--task-key {options.task_key}: for a table; runs of another program differ by their config"
+            )
         if options.metric not in (None, metric_of(options)):
             raise StudyError(
                 f"--metric {options.metric}: the metric is the column that --metrics {options.metrics} names"
             )
         return load_runs(path, options.metrics, options.seed_key, options.variant_key)
     if is_table:
-        metric, variant = options.metric or DEFAULT_METRIC, options.variant_key or "variant"
-        return load_csv(path, metric=metric, seed_column=options.seed_key, variant_column=variant)
-    for option in ("seed", "variant"):
+        return load_csv(
+            path,
+            metric=options.metric or DEFAULT_METRIC,
+            seed_column=options.seed_key,
+            variant_column=options.variant_key,
+            task_column=options.task_key,
+            step_column=options.step_key,
+        )
+    for option in ("seed", "variant", "task", "step"):
         if key := getattr(options, f"{option}_key"):
             raise StudyError(f"--{option}-key {key}: for a table, or together with --metrics FILE:COLUMN")
     return load_study(path, options.sweep)

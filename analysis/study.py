@@ -24,6 +24,9 @@ COST_COLUMNS = ("steps_done", "steps_planned", "tokens", "seconds", "tokens_per_
 ENDED = ("finished", "diverged", "failed", "pruned")
 """Statuses of a run that ended."""
 
+EARLIER_ROW = "in an earlier row"
+"""When a result of a plain table ended that a later row replaces."""
+
 TOO_LARGE = 1e100
 """A value beyond this is that of a run that diverged; its square would overflow."""
 

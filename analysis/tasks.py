@@ -119,8 +119,9 @@ def _first_cells(tasks: Mapping[str, str], factors: Mapping[str, Mapping[str, An
 def _own_label(variant: Variant, task: str) -> str:
     """The label without the task's word, and without what had to be added to tell it from those of other tasks."""
     label = variant.label.removesuffix(f" [{variant.cell[:8]}]")
-    words = label.removesuffix(f" ({configs.short_description(variant.factors)})").split(" ")
-    if task in words:
+    label = label.removesuffix(f" ({configs.short_description(variant.factors)})")
+    words = label.split(" ")
+    if task in words and label not in {value for name, value in variant.factors.items() if name != TASK}:
         words.remove(task)
     return " ".join(words) or UNNAMED
 

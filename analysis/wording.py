@@ -10,7 +10,7 @@ from analysis import formatting as fmt
 from analysis.probabilities import improvement_text, posterior_sentence
 from analysis.results import Against, Comparison, VariantResult
 from analysis.statistics.verdict import Verdict
-from analysis.study import Replaced, Study
+from analysis.study import EARLIER_ROW, Replaced, Study
 
 FEW = 3
 """So many replaced results have a line each."""
@@ -174,7 +174,13 @@ def notes(study: Study) -> list[str]:
 
 
 def _replaced_lines(replaced: Sequence[Replaced]) -> list[str]:
-    """Results that reruns replaced: a line for each of a few, one with their number for many."""
+    """Results that reruns replaced: a line for each of a few, one with the number of many or of a table's rows."""
+    rows = [r for r in replaced if r.ended == EARLIER_ROW]
+    if rows:
+        first, differ = rows[0], sum(r.differs for r in rows) or "none"
+        repeat = "repeats" if len(rows) == 1 else "repeat"
+        which = f"{plural(len(rows), 'row')} {repeat} the variant and seed of a later row, which is used instead"
+        return [f"{which}; {differ} of {len(rows)} differ in value (the first: {first.label}, seed {first.seed})"]
     if len(replaced) > FEW:
         runs = len({(r.label, r.seed) for r in replaced})
         differ = sum(r.differs for r in replaced) or "none"
