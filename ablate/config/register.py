@@ -4,7 +4,6 @@ Importing this module registers them, which is how worker processes get them too
 function it runs). Nothing here composes or checks a config.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, cast
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
+from ablate import capacity
 from ablate.config.arguments import config_dirs, given, groups_in
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.identity import cell_folder, target_name
@@ -90,13 +90,13 @@ def _refuse_unknown(key: str, known: Iterable[str]) -> None:
         raise ConfigError(f"{key}: no such key; {nearest(key, known)}")
 
 
-def local_workers(device: str, runs_per_device: int = 1) -> int:
-    """Return how many runs train at once here: so many per visible GPU, or one per core this process may use."""
+def local_workers(device: str, runs_per_device: int = 1, threads: int = 1) -> int:
+    """Return how many runs train at once here: so many per visible GPU, or one for each `threads` usable cores."""
     import torch  # noqa: PLC0415  (a second of start-up that only the local launcher needs)
 
     if str(device) != "cpu" and torch.cuda.is_available():
         return torch.cuda.device_count() * max(1, int(runs_per_device))
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, capacity.cores() // max(1, int(threads)))
 
 
 def _cell(_root_: DictConfig) -> str:

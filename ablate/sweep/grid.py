@@ -22,7 +22,7 @@ from ablate.stop import SIGNALS
 from ablate.sweep import told
 from ablate.sweep.plan import Plan, make_plan
 from ablate.sweep.progress import Display
-from ablate.sweep.rounds import Rounds, at_once
+from ablate.sweep.rounds import Rounds
 from ablate.sweep.runs import PlannedRun, duration, planned_runs
 from ablate.sweep.until import Blocks
 
@@ -52,7 +52,7 @@ class Sweep:
     def __init__(self, plan: Plan, launcher: Launcher, console: Console) -> None:
         self.plan, self.launcher, self.console = plan, launcher, console
         self.blocks = Blocks(plan) if plan.sweep.until is not None else None
-        self.rounds = Rounds(plan, launcher)
+        self.rounds = Rounds(plan, launcher, self._say)
         self.watcher, self.stop_file, self.errors = self.rounds.watcher, self.rounds.stop_file, self.rounds.errors
         self.unwritten = False
         self._take_in_plan()
@@ -61,6 +61,9 @@ class Sweep:
     def stopped(self) -> bool:
         """Whether a signal asked for the end."""
         return self.rounds.stopped
+
+    def _say(self, line: str) -> None:
+        self.console.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
     def _take_in_plan(self) -> None:
         self.take_in(planned_runs(self.plan.study, self.plan.sweep))
@@ -79,7 +82,7 @@ class Sweep:
         if self.blocks is not None:
             grid = f"{self.blocks.headline()}; first block: {told.many(len(self.runs), 'run')}"
         known = [record.seconds for run in self.runs if (record := self.rounds.record(run)) and record.seconds]
-        estimate = told.estimate(known, left, at_once(self.launcher))
+        estimate = told.estimate(known, left, self.rounds.workers.at_once(left, self.rounds.peaks()))
         told.announce(
             self.console, plan, told.headline(self.plan.study, grid, len(self.runs), left, estimate), self.todo
         )

@@ -5,31 +5,30 @@ process that dies takes down nothing but its own run: a pool breaks as a whole w
 runs that may have killed it are tried again one by one, and the others go on together.
 """
 
-import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 
-from ablate import locks, worker
+from ablate import locks
 from ablate.config.errors import ConfigError
-from ablate.config.register import local_workers
 from ablate.records import RunFolder, RunRecord, Status
 from ablate.resume import Action, decide, read_or_none
+from ablate.sweep import workers
 from ablate.sweep.plan import Plan
-from ablate.sweep.runs import PlannedRun, Watcher
+from ablate.sweep.runs import PlannedRun, Watcher, planned_runs
+from ablate.sweep.workers import Workers
 
 MOST_ATTEMPTS = 3
 """How often a job is handed over that comes back without having begun (another process had the run, and died), and how
 many jobs a launcher may lose, each handed over alone, before any run began."""
 
-LOST = {"type": "ProcessDied", "message": "the process ended without a record: killed, or out of memory"}
+LOST = "the process ended without a record: killed, or out of memory"
+KILLED = "the process was killed (SIGKILL), as the kernel does when memory runs out"
 
 AT_ONCE = 32
 """Records of dead processes that are closed at a time: each may have to watch a lock of another machine."""
@@ -40,11 +39,12 @@ Owners = Mapping[RunFolder, locks.Owner | None]
 class Rounds:
     """What was tried and what came of it; `stopped` is set by a signal, after which nothing new is begun."""
 
-    def __init__(self, plan: Plan, launcher: Launcher) -> None:
-        self.plan, self.launcher = plan, launcher
+    def __init__(self, plan: Plan, launcher: Launcher, say: Callable[[str], None]) -> None:
+        self.plan, self.launcher, self.say = plan, launcher, say
+        self.workers = Workers(launcher, plan.config.runtime.threads, say)
         self.watcher = Watcher()
         self.stop_file = plan.study.stop_file(plan.sweep.id)
-        _prepare(launcher, self.stop_file)
+        workers.prepare(launcher, self.stop_file)
         self.tried: set[RunFolder] = set()
         self.errors: dict[RunFolder, str] = {}
         self.stopped = self.any_began = False
@@ -113,6 +113,7 @@ class Rounds:
         for run in batch:
             self._found.setdefault(run.folder, self.record(run))
         broken = None
+        self.workers.fit(len(batch), self.peaks())
         try:
             returned = self.launcher.launch(jobs, initial_job_idx=self._number)
             self._note_errors(batch, returned)
@@ -139,6 +140,7 @@ class Rounds:
 
     def _after(self, batch: Sequence[PlannedRun], broken: Exception | None, owners: Owners) -> list[list[PlannedRun]]:
         dead = [run for run in batch if self._died(run, owners[run.folder])]
+        self._note_deaths(dead, broken)
         self.any_began = self.any_began or bool(dead) or any(map(self._began, batch))
         suspects = dead if broken is not None and len(batch) > 1 else []
         self._close_all([run for run in dead if run not in suspects])
@@ -148,6 +150,24 @@ class Rounds:
         if broken is None or suspects:
             return [[run] for run in suspects]
         return self._without_a_trace(batch, broken)
+
+    def _note_deaths(self, dead: Sequence[PlannedRun], broken: Exception | None) -> None:
+        """Keep which processes were killed; say what to do about it when several may have wanted too much memory."""
+        if broken is not None:
+            self.workers.broke()
+        by_kernel = [run for run in dead if "SIGKILL" in f"{broken} {self.errors.get(run.folder)}"]
+        for run in by_kernel:
+            self.errors[run.folder] = f"{KILLED}; {self.workers.advice()}"
+        if broken is not None and by_kernel and len(dead) > 1 and not self.stopped:
+            self.say(
+                f"a worker process was killed (SIGKILL), as the kernel does when memory runs out; the {len(dead)} runs "
+                f"in progress are tried again, one at a time ({self.workers.advice()})"
+            )
+
+    def peaks(self) -> list[int]:
+        """Return the peak memory of those runs of this sweep that were trained on a CPU, as far as it is known."""
+        known = (self.record(run) for run in planned_runs(self.plan.study, self.plan.sweep))
+        return [one.peak_memory_bytes for one in known if one and one.peak_memory_bytes and one.device == "cpu"]
 
     def _died(self, run: PlannedRun, owner_before: locks.Owner | None) -> bool:
         """Whether a process began the run for this sweep and is gone, before its record or with one that says running.
@@ -226,7 +246,8 @@ class Rounds:
 
     def _write_closed(self, run: PlannedRun, record: RunRecord) -> None:
         record.status = Status.interrupted if self.stopped else Status.failed
-        record.error = None if self.stopped else dict(LOST)
+        why = self.errors.pop(run.folder, LOST) if self.errors.get(run.folder, "").startswith(KILLED) else LOST
+        record.error = None if self.stopped else {"type": "ProcessDied", "message": why}
         record.ended = datetime.now(UTC).isoformat(timespec="microseconds")
         record.take_cost(run.folder.last_metrics())
         run.folder.write(record)
@@ -234,27 +255,8 @@ class Rounds:
             if self.plan.config.sweep.fail_fast:
                 self.stop_file.touch()
             with run.folder.log.open("a", encoding="utf-8") as log:
-                log.write(f"{record.ended} {LOST['type']}: {LOST['message']}\n")
+                log.write(f"{record.ended} ProcessDied: {why}\n")
 
 
 def _owners(runs: Sequence[PlannedRun]) -> Owners:
     return {run.folder: locks.read_owner(run.folder.lock) for run in runs}
-
-
-# Launchers are told apart by what they have: Hydra executes the modules of plugins anew when it looks for them, so that
-# a class imported before that, by a script of the user's for one, is not the class of the launcher that runs.
-def _prepare(launcher: Any, stop_file: Path) -> None:
-    """Have the launcher see the stop file, and the workers of a pool end when this process does."""
-    if hasattr(launcher, "stop_file"):
-        launcher.stop_file = stop_file
-    elif hasattr(launcher, "joblib"):
-        launcher.joblib |= {"initializer": worker.end_with, "initargs": (os.getpid(),)}
-
-
-def at_once(launcher: Any) -> int | None:
-    """How many runs the launcher trains at a time; None where a cluster decides."""
-    if hasattr(launcher, "joblib"):
-        jobs = int(launcher.joblib["n_jobs"])
-        return jobs if jobs > 0 else local_workers("cpu")
-    known: int | None = getattr(launcher, "at_once", 1)
-    return known

@@ -81,6 +81,10 @@ class SubmititLocalLauncher(SubmititLauncher):
         """Its own option."""
         return int(self.options["n_jobs"])
 
+    @at_once.setter
+    def at_once(self, number: int) -> None:
+        self.options["n_jobs"] = number
+
 
 class SubmititSlurmLauncher(SubmititLauncher):
     """Jobs of Slurm."""
@@ -108,6 +112,10 @@ class RayLauncher(ClusterLauncher):
     def at_once(self) -> int | None:
         """Its own option, where it is not a cluster's."""
         return self.n_jobs if self.address == "local" else None
+
+    @at_once.setter
+    def at_once(self, number: int) -> None:
+        self.n_jobs = number
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra supplies, look for Ray, and refuse an address where no cluster answers."""

@@ -14,7 +14,7 @@ import yaml
 import ablate.job
 import ablate.run
 from ablate.records import RunFolder, RunRecord, Status, StudyFolder
-from ablate.sweep import rounds
+from ablate.sweep import workers
 from ablate.sweep.cells import Composer
 from ablate.sweep.search import trials
 from ablate.sweep.search.storage import close_storage, open_storage
@@ -351,7 +351,7 @@ def test_a_search_whose_launcher_begins_nothing_is_refused_and_leaves_no_plan(se
         raise RuntimeError("no such partition")
 
     with monkeypatch.context() as patched:
-        patched.setattr(rounds, "_prepare", lambda launcher, stop_file: setattr(launcher, "launch", broken))
+        patched.setattr(workers, "prepare", lambda launcher, stop_file: setattr(launcher, "launch", broken))
         result = search(LR, "hydra.sweeper.n_trials=2")
     assert result.code == 2, result
     assert "no run began, the launcher failed: RuntimeError: no such partition" in result.err

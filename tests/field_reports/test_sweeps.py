@@ -1,0 +1,217 @@
+"""Sweeps that were lost or did not stop: more processes than runs, jobs in the background, closed streams."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from ablate import capacity, locks
+from ablate.config.register import local_workers
+from ablate.records import StudyFolder
+from ablate.sweep.workers import Workers
+from tests.sweep.clusters import wait_for
+
+GIB = 2**30
+MEMORY, GROUP, V2 = "proc/meminfo", "proc/self/cgroup", "sys/fs/cgroup/user/job/"
+
+
+# W19: never more processes than runs are left, nor than memory allows ----------------------------------------------
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine of 96 cores whose files of /proc and /sys are written by the test."""
+    monkeypatch.setattr(capacity, "FILES", tmp_path)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(96)), raising=False)
+
+    def write(files: dict[str, str]) -> None:
+        for name, text in files.items():
+            file = tmp_path / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+    write({MEMORY: f"MemTotal: 1 kB\nMemFree: 5 kB\nMemAvailable: {64 * 2**20} kB\n"})
+    return write
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 96),
+        ({GROUP: "0::/user/job\n"}, 96),
+        ({GROUP: "0::/user/job\n", f"{V2}cpu.max": "max 100000\n"}, 96),
+        ({GROUP: "0::/user/job\n", f"{V2}cpu.max": "400000 100000\n"}, 4),
+        ({GROUP: "0::/user/job\n", f"{V2}cpu.max": "150000 100000\n"}, 2),
+        ({GROUP: "0::/user/job\n", "sys/fs/cgroup/user/cpu.max": "50000 100000\n"}, 1),
+        ({GROUP: "0::/not/seen/here\n", "sys/fs/cgroup/cpu.max": "300000 100000\n"}, 3),
+        (
+            {
+                GROUP: "4:cpu,cpuacct:/job\n",
+                "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "700000\n",
+                "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n",
+            },
+            7,
+        ),
+        (
+            {
+                GROUP: "4:cpu,cpuacct:/job\n",
+                "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "-1\n",
+                "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n",
+            },
+            96,
+        ),
+    ],
+)
+def test_w19_cores_are_those_that_the_process_may_use(machine, files, cores):
+    machine(files)
+    assert capacity.cores() == cores
+
+
+def test_w19_a_run_with_several_threads_takes_several_cores(machine):
+    assert [local_workers("cpu", 1, threads) for threads in (1, 2, 5, 96, 200)] == [96, 48, 19, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("files", "free"),
+    [
+        ({}, 64 * GIB),
+        ({GROUP: "0::/user/job\n", f"{V2}memory.max": "max\n", f"{V2}memory.current": "7\n"}, 64 * GIB),
+        (
+            {
+                GROUP: "0::/user/job\n",
+                f"{V2}memory.max": f"{8 * GIB}\n",
+                f"{V2}memory.current": f"{3 * GIB}\n",
+                f"{V2}memory.stat": f"anon 5\ninactive_file {GIB}\n",
+            },
+            6 * GIB,
+        ),
+        (
+            {
+                GROUP: "7:memory:/job\n1:cpu:/\n",
+                "sys/fs/cgroup/memory/job/memory.limit_in_bytes": f"{4 * GIB}\n",
+                "sys/fs/cgroup/memory/job/memory.usage_in_bytes": f"{GIB}\n",
+                "sys/fs/cgroup/memory/job/memory.stat": f"total_inactive_file {GIB // 2}\n",
+            },
+            3.5 * GIB,
+        ),
+        (
+            {
+                GROUP: "0::/\n",
+                "sys/fs/cgroup/memory.max": f"{GIB}\n",
+                "sys/fs/cgroup/memory.current": f"{2 * GIB}\n",
+            },
+            0,
+        ),
+    ],
+)
+def test_w19_free_memory_is_what_machine_and_cgroup_leave(machine, files, free):
+    machine(files)
+    assert capacity.free_memory() == free
+
+
+def test_w19_where_the_system_does_not_say_memory_sets_no_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(capacity, "FILES", tmp_path)
+    assert capacity.free_memory() is None
+    assert capacity.fitting(None, [GIB]) is None
+
+
+def test_w19_so_many_runs_fit_as_nine_tenths_of_the_memory_hold(machine):
+    assert capacity.fitting(10 * GIB, [GIB // 4, GIB]) == 9
+    assert capacity.fitting(10 * GIB, []) == 26  # 9 * 1024 MiB / 350 MiB = 26.3
+    assert capacity.fitting(0, [GIB]) == 1
+
+
+def pool(n_jobs: int, *given: str) -> SimpleNamespace:
+    config = SimpleNamespace(hydra=SimpleNamespace(overrides=SimpleNamespace(hydra=list(given))))
+    return SimpleNamespace(joblib={"n_jobs": n_jobs}, config=config)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "memory", "runs", "expected"),
+    [
+        ("n_jobs=1000", (64, []), 4, (4, "hydra.launcher.n_jobs=1000: 4 at a time, since 4 runs are left to train")),
+        ("n_jobs=1000", (64, []), 1, (1, "hydra.launcher.n_jobs=1000: 1 at a time, since 1 run is left to train")),
+        ("96 by default", (64, []), 4, (4, None)),
+        ("-1 by default", (64, []), 200, (96, None)),
+        ("n_jobs=3", (64, []), 4, (3, None)),
+        ("n_jobs=1", (64, []), 4, (1, None)),
+        (
+            "96 by default",
+            (10, [2 * GIB, GIB]),
+            200,
+            (4, "4 at a time, since 10.0 GiB of memory are free and a run takes up to 2.00 GiB"),
+        ),
+        (
+            "n_jobs=1000",
+            (1, []),
+            2000,
+            (
+                2,
+                "hydra.launcher.n_jobs=1000: 2 at a time, since 1.0 GiB of memory are free and a run is taken to need "
+                "up to 0.34 GiB",
+            ),
+        ),
+    ],
+)
+def test_w19_never_more_processes_than_runs_left_or_than_memory_holds(machine, n_jobs, memory, runs, expected):
+    gib, peaks = memory
+    machine({MEMORY: f"MemAvailable: {gib * 2**20} kB\n"})
+    said: list[str] = []
+    number = int(n_jobs.removeprefix("n_jobs=").split()[0])
+    launcher = pool(number, *([f"hydra.launcher.{n_jobs}"] if "=" in n_jobs else []))
+    workers = Workers(launcher, 1, said.append)
+    workers.fit(runs, peaks)
+    workers.fit(runs, peaks)
+    assert (launcher.joblib["n_jobs"], said) == (expected[0], [expected[1]] if expected[1] else [])
+
+
+def test_w19_a_pool_does_not_shrink_between_rounds_and_its_own_memory_is_not_counted_against_it(machine):
+    launcher = pool(8)
+    workers = Workers(launcher, 1, lambda line: None)
+    sizes = []
+    for runs in (2, 8, 3):
+        workers.fit(runs, [])
+        sizes.append(launcher.joblib["n_jobs"])
+        machine({MEMORY: "MemAvailable: 5 kB\n"})  # what idle workers hold
+    workers.broke()
+    workers.fit(3, [])
+    assert [*sizes, launcher.joblib["n_jobs"]] == [2, 8, 8, 1]
+
+
+def workers_of(process) -> list[psutil.Process]:
+    children = psutil.Process(process.pid).children()
+    alive = [one for one in children if one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in alive if "popen_loky" in " ".join(one.cmdline())]
+
+
+def test_w19_a_thousand_workers_for_two_runs_are_two_and_one_that_is_killed_is_told(spawn, tiny):
+    process = spawn(
+        "-m", *tiny, "training.steps=100000", "seed=0,1", "runtime.device=cpu", "hydra.launcher.n_jobs=1000"
+    )
+    runs = StudyFolder(Path("multirun/copy_repeat"))
+    wait_for(lambda: sum(run.last_metrics() != {} for run in runs.runs()) == 2)
+    found = workers_of(process)
+    assert len(found) == 2
+    found[0].kill()
+    for _ in range(2):  # each run is tried again, in a process of its own
+        before = [one.pid for one in found]
+        wait_for(
+            lambda before=before: (
+                [1 for run in runs.runs() if locks.is_held(run.lock)] == [1]
+                and len(found := workers_of(process)) == 1
+                and found[0].pid not in before
+            )
+        )
+        found = workers_of(process)
+        found[0].kill()
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert out.count("hydra.launcher.n_jobs=1000: 2 at a time, since 2 runs are left to train") == 1
+    killed = "was killed (SIGKILL), as the kernel does when memory runs out; "
+    assert (
+        f"a worker process {killed}the 2 runs in progress are tried again, one at a time (hydra.launcher.n_jobs=1 "
+        "trains fewer at a time, in less memory)" in out
+    )
+    alone = f"ProcessDied: the process {killed}it was the only one at the time, so it needs more memory than there is"
+    assert [line.partition("  ")[2] for line in out.splitlines() if line.startswith("failed ")] == [alone, alone]
