@@ -18,6 +18,11 @@ from typing import Any, BinaryIO
 
 from analysis.study import StudyError
 
+
+class EmptyFileError(StudyError):
+    """A file with nothing in it, as a program leaves it that was killed before it wrote."""
+
+
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 PACKED = (".gz", ".bz2", ".xz")
 
@@ -169,7 +174,7 @@ def _zip(data: bytes) -> tuple[str, str]:
 def _refuse_unreadable(path: Path, text: str, *, torn: bool) -> None:
     """Raise StudyError for text that is no table or log: nothing at all, or another language."""
     if not text.strip(" \t\r\n\0"):
-        raise StudyError(f"{path}: the file is empty")
+        raise EmptyFileError(f"{path}: the file is empty")
     if not torn and "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise StudyError(f"{path}: line {line} holds null bytes, as a crash leaves them; remove that line")

@@ -29,14 +29,14 @@ from ablate.jsonfiles import canonical_json
 from ablate.records import RunFolder, RunRecord, Status
 from analysis import configs
 from analysis.cache import Cache
-from analysis.curves import read_all
 from analysis.foreign_cells import find_cells
-from analysis.foreign_logs import STEP_COLUMNS, ReadLog, TableLog, Wanted
+from analysis.foreign_logs import MetricLog, ReadLog, Wanted, read_metric
+from analysis.foreign_steps import ROWS, Steps, choose_steps
 from analysis.load import existing, unique_labels
 from analysis.progress import tracked
 from analysis.run_folders import RunFolders, find_run_folders
 from analysis.seed_key import find_seed_key, seed_of
-from analysis.series import EMPTY, Series
+from analysis.series import EMPTY, Series, series_of
 from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
 
 
@@ -48,6 +48,7 @@ class ForeignRun:
     place: str
     file: Path | None
     files: int
+    log: MetricLog | None = None
     series: Series = EMPTY
     factors: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
@@ -82,24 +83,36 @@ class ForeignRun:
         return bool(self.series.step.size and np.isfinite(self.series.value[-1]))
 
 
-def load_runs(path: Path | str, metrics: str, seed_key: str | None = None, variant_key: str | None = None) -> Study:
+def load_runs(
+    path: Path | str,
+    metrics: str,
+    seed_key: str | None = None,
+    variant_key: str | None = None,
+    step_key: str | None = None,
+) -> Study:
     """Read the runs under a folder; `metrics` is FILE:COLUMN, the column being the metric, FILE a glob if need be.
 
-    `variant_key` is the one setting that tells the variants apart, where several differ between runs.
+    `variant_key` is the one setting that tells the variants apart, where several differ between runs; `step_key` the
+    column of the files that tells the steps, where it has no usual name.
     Raises StudyError, one line with the way out: no run folders, no file that matches, no such column or key.
     """
     root, wanted = existing(Path(path)), Wanted.parse(metrics)
     folders = find_run_folders(root)
     runs = _runs(folders, wanted)
     _check_files(root, runs, wanted)
-    series = read_all([TableLog(run.file) if run.file else None for run in runs], wanted.column, Cache(root))
-    runs = [replace(run, series=one) for run, one in zip(runs, series, strict=True)]
+    runs = [
+        replace(run, log=read_metric(run.file, wanted.column, step_key) if run.file else None)
+        for run in tracked(runs, "reading logs of runs")
+    ]
     _check_column(runs, wanted)
+    what = f"{wanted.column} of {wanted.pattern}"
+    steps = choose_steps({run.place: run.log for run in runs if run.log}, what, step_key)
+    runs = [replace(run, series=_series(run.log, steps)) for run in runs]
     key = find_seed_key(runs, seed_key)
     cells = find_cells(runs, key, variant_key)
     runs = [replace(run, factors=cells.factors[run.place]) for run in runs]
     kept, lost = _newest(_with_seeds(runs, key))
-    remarks = [*folders.remarks(), *cells.remarks]
+    remarks = [*folders.remarks(), *cells.remarks, *_log_remarks(runs, steps, wanted)]
     return _study(root, kept, lost, wanted, remarks, paired=key is not None)
 
 
@@ -126,14 +139,25 @@ def _check_files(root: Path, runs: Sequence[ForeignRun], wanted: Wanted) -> None
 
 
 def _check_column(runs: Sequence[ForeignRun], wanted: Wanted) -> None:
-    if any(run.series.step.size for run in runs):
+    """Raise StudyError when no run has a value; of a column that is there, it names a cell."""
+    logs = [run.log for run in runs if run.log]
+    if any(log.rows for log in logs):
         return
-    first = next(run for run in runs if run.file is not None)
-    columns = TableLog(first.file).columns if first.file else []
+    none = f"no run has a value in column {wanted.column!r} of {wanted.pattern}"
+    if wrong := next((cell for log in logs for cell in log.wrong), None):
+        raise StudyError(f"{none}; {wrong!r} is no number")
+    columns = next((log.columns for log in logs if log.columns), None)
+    if columns is None:
+        raise StudyError(f"{none}; there are no records in {logs[0].file}")
     near = difflib.get_close_matches(wanted.column, columns, n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
-    there = f"There are: {', '.join(columns) or 'no columns'}"
-    raise StudyError(f"no run has a value in column {wanted.column!r} of {wanted.pattern}{hint} {there}")
+    raise StudyError(f"{none}{hint} There are: {', '.join(columns)}")
+
+
+def _series(log: MetricLog | None, steps: Steps) -> Series:
+    if log is None or not log.rows:
+        return EMPTY
+    return series_of(steps.of(log), [None] * len(log.values), log.values)
 
 
 def _with_seeds(runs: Sequence[ForeignRun], seed_key: str | None) -> list[ForeignRun]:
@@ -225,9 +249,10 @@ def _ended(run: ForeignRun, wanted: Wanted, step: int | None) -> dict[str, Any]:
     if run.file is None:
         return {"error": {"type": "no metrics", "message": f"no file matches {wanted.pattern}"}}
     if not run.series.step.size:
-        columns = ", ".join(TableLog(run.file).columns) or "no columns"
+        columns = ", ".join(run.log.columns) if run.log else ""
+        there = f"no {wanted.column} in %s; there are: {columns}" if columns else "there are no records in %s"
         where = run.file.relative_to(run.path).as_posix()
-        return {"error": {"type": "no value", "message": f"no {wanted.column} in {where}; there are: {columns}"}}
+        return {"error": {"type": "no value", "message": there % where}}
     place = -1 if step is None or not run.finite else int(np.searchsorted(run.series.step, step))
     value, at = float(run.series.value[place]), int(run.series.step[place])
     if not np.isfinite(value):
@@ -249,10 +274,24 @@ def _remarks(runs: Sequence[ForeignRun], wanted: Wanted, step: int | None) -> It
         shared = f"all are compared at step {step}, the largest that all have"
         shortest = f"the first to end is {ends[min(ends)]}"
         yield f"different step budgets: runs ended at steps {min(ends)} to {max(ends)}; {shared}; {shortest}"
+
+
+def _log_remarks(runs: Sequence[ForeignRun], steps: Steps, wanted: Wanted) -> Iterable[str]:
+    """What a reader must know of how the files were read."""
     several = sum(run.files > 1 for run in runs)
     if several:
         yield f"several files match {wanted.pattern} in {several} of {len(runs)} runs; the one written last was read"
-    first = next(run for run in runs if run.series.step.size)
-    column = TableLog(first.file).step_column(wanted.column) if first.file else STEP_COLUMNS[0]
-    if column != STEP_COLUMNS[0]:
-        yield f"{wanted.pattern} has no column step for {wanted.column}: steps are the {column} of each record"
+    if steps.key == ROWS:
+        yield f"{wanted.pattern} has no known column of steps for {wanted.column}: steps are row numbers"
+    elif steps.key != "step":
+        yield f"steps are the column {steps.shown} of {wanted.pattern}"
+    wrong = [(run.log.wrong, run.place) for run in runs if run.log and run.log.wrong]
+    if wrong:
+        (first, *_), place = wrong[0]
+        count = sum(len(cells) for cells, _ in wrong)
+        yield f"{count} cells of {wanted.column} are no numbers and are left out, such as {first!r} in {place}"
+    back = [run for run in runs if run.log and run.log.rows and steps.of(run.log)[-1] < run.series.step[-1]]
+    if back:
+        last, most = steps.of(back[0].log)[-1], back[0].series.step[-1]  # type: ignore[arg-type]
+        kept = f"such as {back[0].place}, at {last} after {most}; its value at {most} is from before it went back"
+        yield f"{len(back)} of {len(runs)} runs went back and did not reach their highest step again, {kept}"

@@ -1,26 +1,27 @@
-"""Metrics files of other programs: CSV (Lightning's sparse one too) or JSON lines, one record a line, values by column.
+"""Files of metrics of other programs: CSV (Lightning's sparse one too), JSON or Parquet; one metric read from each.
 
 A record that lacks the column, or has a blank there, was not meant for it: Lightning writes training and validation on
-lines of their own. NaN, inf and null are values, those of a run that diverged. A record's step is its column `step`,
-else `epoch`, else the number of its line.
+lines of their own. NaN, inf and null are values, those of a run that diverged. What else is no number is left out and
+counted. How files are read is in `reading`, headers that change in `log_headers`, steps in `foreign_steps`.
 """
 
-import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from analysis.curves import parse_lines
+from analysis import reading
+from analysis.file_formats import EmptyFileError
+from analysis.foreign_steps import canonical
+from analysis.log_headers import records_of
 from analysis.run_folders import natural
-from analysis.series import EMPTY, Series, series_of
+from analysis.series import EMPTY, Series
 from analysis.study import StudyError
 
-STEP_COLUMNS = ("step", "epoch")
-"""The first of these that every record with a value has tells its step."""
-
-ROWS = "row number"
+LARGEST = 2**63
+"""Beyond the steps that can be kept."""
 
 Record = Mapping[str, Any]
 
@@ -66,57 +67,96 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class TableLog:
-    """One metrics file; a name that ends in .csv says CSV, any other JSON lines."""
+class MetricLog:
+    """One metric in one file: its values, and in which records of the file (from 0) they are.
+
+    `columns` are all columns of the file, `steps` those that may tell the step, by their name without case: a whole
+    number for each value, or None where one of them has none. `wrong` are cells that are no numbers.
+    """
 
     file: Path
+    columns: Sequence[str]
+    rows: Sequence[int] = ()
+    values: Sequence[float] = ()
+    steps: Mapping[str, Sequence[int] | None] = field(default_factory=dict)
+    wrong: Sequence[str] = ()
 
-    def records(self) -> list[Record]:
-        """Every line that can be read, as values by column; a line that is torn is left out."""
-        if self.file.suffix.lower() != ".csv":
-            return list(parse_lines(self.file.read_bytes().split(b"\n")))
-        with self.file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-            # A null byte, as a crash leaves them, would end the reading.
-            return list(csv.DictReader((line.replace("\0", "") for line in lines), restval=""))
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that any record has."""
-        return list(dict.fromkeys(str(name) for record in self.records() for name in record if name is not None))
-
-    def series(self, metric: str) -> Series:
-        """One column along the run; empty when it is not there."""
-        found = [(place, record) for place, record in enumerate(self.records()) if _number(record, metric) is not None]
-        if not found:
-            return EMPTY
-        column = _step_column([record for _, record in found], metric)
-        steps = [place if column == ROWS else int(_number(record, column) or 0) for place, record in found]
-        return series_of(steps, [None] * len(found), [_number(record, metric) for _, record in found])
-
-    def step_column(self, metric: str) -> str:
-        """What tells the step of this file's records of the metric."""
-        return _step_column([record for record in self.records() if _number(record, metric) is not None], metric)
+    def rising(self) -> list[str]:
+        """All columns of whole numbers that rise from value to value."""
+        records, _ = _read(self.file)
+        kept = [records[row] for row in self.rows]
+        columns = {reading.same_name(name): _steps(kept, name) for name in self.columns}
+        return [
+            name
+            for name, steps in columns.items()
+            if steps is not None
+            and (steps[0] < steps[-1] or len(steps) == 1)
+            and all(a <= b for a, b in pairwise(steps))
+        ]
 
 
-def _step_column(records: Sequence[Record], metric: str) -> str:
-    return next((name for name in STEP_COLUMNS if name != metric and _all_finite(records, name)), ROWS)
-
-
-def _all_finite(records: Sequence[Record], name: str) -> bool:
-    return all((value := _number(record, name)) is not None and math.isfinite(value) for record in records)
-
-
-def _number(record: Record, name: str) -> float | None:
-    """The value of a column: NaN for null, None where there is none, a blank, or what is no number."""
-    value = record.get(name, "")
-    if value is None:
-        return math.nan
-    if isinstance(value, bool):
-        return None
+def read_metric(file: Path, metric: str, step_key: str | None = None) -> MetricLog:
+    """Read one metric. Raises StudyError, one line, for a format that is not read and for rows that fit no header."""
+    records, mark = _read(file)
+    columns = list(dict.fromkeys(name for record in records for name in record if name))
+    names = _alike(metric, columns)
+    cells = [next((record[name] for name in names if name in record), "") for record in records]
     try:
-        return float(value)
+        decimal = mark([cell for cell in cells if isinstance(cell, str)])
+    except ValueError as error:
+        raise StudyError(f"{file}: column {metric}: {error}") from None
+    numbers = [_number(cell, decimal) for cell in cells]
+    rows = [row for row, value in enumerate(numbers) if value is not None]
+    wrong = [str(cell) for cell, value in zip(cells, numbers, strict=True) if value is None and str(cell).strip()]
+    asked = _alike(step_key, columns) if step_key else [name for name in columns if canonical(name)]
+    kept = [records[row] for row in rows]
+    steps = {reading.same_name(name): _steps(kept, name) for name in reversed(asked) if name not in names}
+    return MetricLog(file, columns, rows, [value for value in numbers if value is not None], steps, wrong)
+
+
+def _read(file: Path) -> tuple[Sequence[Record], Callable[[Sequence[str]], str]]:
+    """The records, none in an empty file, and what finds the decimal mark of a column's cells."""
+    try:
+        found = reading.read(file, torn=True)
+    except EmptyFileError:
+        return [], lambda _: "."
+    if isinstance(found, reading.Rows):
+        return records_of(file, found), found.decimal
+    return [record for _, record in found.records], lambda _: "."
+
+
+def _alike(name: str, columns: Sequence[str]) -> list[str]:
+    """The columns of this name, the one that is written like it before those that differ by case and blanks."""
+    alike = [column for column in columns if reading.same_name(column) == reading.same_name(name)]
+    return sorted(alike, key=lambda column: column != name)
+
+
+def _number(cell: Any, mark: str) -> float | None:
+    """A value: NaN for null, None for a blank and for what is no number."""
+    if cell is None:
+        return math.nan
+    if isinstance(cell, str):
+        return reading.number(cell, mark)
+    try:
+        return None if isinstance(cell, bool) else float(cell)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _steps(records: Sequence[Record], name: str) -> list[int] | None:
+    """A column as steps; None unless every record has a whole number there."""
+    steps = [_step(record.get(name)) for record in records]
+    return [step for step in steps if step is not None] if None not in steps else None
+
+
+def _step(cell: Any) -> int | None:
+    if isinstance(cell, str):
+        step = reading.whole(cell)
+    elif isinstance(cell, float):
+        step = int(cell) if cell.is_integer() else None
+    else:
+        step = cell if isinstance(cell, int) and not isinstance(cell, bool) else None
+    return step if step is not None and -LARGEST <= step < LARGEST else None
 
 
 @dataclass(frozen=True)

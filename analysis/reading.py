@@ -29,6 +29,9 @@ from analysis.study import StudyError
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
 
+LONGEST_CELL = 20
+"""So many lines a cell of a log may have."""
+
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?", re.ASCII)
@@ -150,12 +153,32 @@ def _csv(path: Path, text: str, *, torn: bool) -> Rows:
 
 def _rows(text: str, delimiter: str, *, strict: bool, before: int = 0) -> Iterator[Row]:
     """Every row with a cell that is not blank."""
+    if not strict and '"' in text:
+        yield from _torn_rows(text, delimiter, before)
+        return
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
     line = before + 1
     for cells in reader:
         if any(cell.strip() for cell in cells):
             yield Row(line, cells)
         line = before + reader.line_num + 1
+
+
+def _torn_rows(text: str, delimiter: str, before: int) -> Iterator[Row]:
+    """Likewise, but the quote of a line that was cut off does not go on over the rows after it."""
+    lines = list(io.StringIO(text, newline=""))
+    place = 0
+    while place < len(lines):
+        ends = range(place + 1, min(place + LONGEST_CELL, len(lines)) + 1)
+        end = next((end for end in ends if sum(line.count('"') for line in lines[place:end]) % 2 == 0), place + 1)
+        try:
+            (cells,) = csv.reader(lines[place:end], delimiter=delimiter, strict=True)
+        except (csv.Error, ValueError):
+            end = place + 1
+            cells = next(csv.reader(lines[place:end], delimiter=delimiter), [])
+        if any(cell.strip() for cell in cells):
+            yield Row(before + place + 1, cells)
+        place = end
 
 
 def _delimiter(text: str) -> str:

@@ -23,7 +23,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed-key", metavar="KEY", help="override, config key or table column of the seed")
     parser.add_argument("--variant-key", metavar="KEY", help="config key or table column of the variant")
     parser.add_argument("--task-key", metavar="COLUMN", help="table column of the task: data sets, folds (or A,B)")
-    parser.add_argument("--step-key", metavar="COLUMN", help="table column of the step, where rows are records of runs")
+    parser.add_argument(
+        "--step-key", metavar="COLUMN", help="column of the step, in a table of records or in the runs' metrics"
+    )
 
 
 def load(options: argparse.Namespace) -> Study:
@@ -41,7 +43,7 @@ def load(options: argparse.Namespace) -> Study:
             raise StudyError(
                 f"--metric {options.metric}: the metric is the column that --metrics {options.metrics} names"
             )
-        return load_runs(path, options.metrics, options.seed_key, options.variant_key)
+        return load_runs(path, options.metrics, options.seed_key, options.variant_key, options.step_key)
     if is_table:
         return load_csv(
             path,

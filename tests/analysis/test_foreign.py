@@ -10,7 +10,7 @@ from analysis.captions import caption
 from analysis.comparison import compare
 from analysis.export import comparison_data, to_json
 from analysis.foreign import load_runs
-from analysis.foreign_logs import TableLog, Wanted
+from analysis.foreign_logs import Wanted, read_metric
 from analysis.study import StudyError
 
 DENSE = "metrics.csv:val_loss"
@@ -291,31 +291,37 @@ def test_a_folder_without_runs_says_what_is_looked_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "column", "steps"),
+    ("lines", "remark", "steps"),
     [
-        (["epoch,val_loss", "0,0.5", "2,0.4"], "epoch", [0, 2]),
-        (["val_loss", "0.5", "0.4"], "row number", [0, 1]),
-        (["step,epoch,val_loss", ",0,0.5", ",1,0.4"], "epoch", [0, 1]),
+        (["epoch,val_loss", "0,0.5", "2,0.4"], "steps are the column epoch of metrics.csv", [0, 2]),
+        (["step,epoch,val_loss", ",0,0.5", ",1,0.4"], "steps are the column epoch of metrics.csv", [0, 1]),
+        (
+            ["val_loss", "0.5", "0.4"],
+            "metrics.csv has no known column of steps for val_loss: steps are row numbers",
+            [0, 1],
+        ),
     ],
 )
-def test_without_steps_epochs_or_rows_stand_in_and_the_report_says_so(tmp_path, lines, column, steps):
+def test_without_steps_epochs_or_rows_stand_in_and_the_report_says_so(tmp_path, lines, remark, steps):
     write(write_hydra(tmp_path / "0", ["seed=0"]) / "metrics.csv", lines)
     study = load_runs(tmp_path, DENSE)
     assert study.series("val_loss")[0][1].step.tolist() == steps
-    assert study.remarks == (f"metrics.csv has no column step for val_loss: steps are the {column} of each record",)
+    assert study.remarks == (remark,)
 
 
 def test_of_a_step_logged_twice_the_later_record_stands(tmp_path):
-    path = write(tmp_path / "m.csv", ["step,loss", "10,0.9", "20,0.8", "10,0.7"])
-    series = TableLog(path).series("loss")
-    assert (series.step.tolist(), series.value.tolist()) == ([10, 20], [0.7, 0.8])
+    write(write_hydra(tmp_path / "0", ["seed=0"]) / "m.csv", ["step,loss", "10,0.9", "20,0.8", "10,0.7", "20,0.6"])
+    study = load_runs(tmp_path, "m.csv:loss")
+    series = study.series("loss")[0][1]
+    assert (series.step.tolist(), series.value.tolist(), study.remarks) == ([10, 20], [0.7, 0.6], ())
 
 
 def test_a_file_with_torn_lines_null_bytes_and_a_byte_order_mark_is_read_as_far_as_it_goes(tmp_path):
     path = tmp_path / "m.csv"
-    path.write_bytes(b"\xef\xbb\xbfstep,loss\n10,0.9\n\0\0\0\n20,0.8,7,7\n30,0.7\xff\n40,0.6\n50,0.")
-    assert TableLog(path).series("loss").step.tolist() == [10, 20, 40, 50]
-    assert TableLog(path).columns == ["step", "loss"]
+    path.write_bytes(b"\xef\xbb\xbfstep,loss\n10,0.9\n\0\0\0\n20\n30,0.7\xff\n40,0.6\n50,0.")
+    log = read_metric(path, "loss")
+    assert (log.steps, list(log.values), log.columns) == ({"step": [10, 40, 50]}, [0.9, 0.6, 0.0], ["step", "loss"])
+    assert log.wrong == ["0.7\ufffd"]
 
 
 @pytest.mark.parametrize(
