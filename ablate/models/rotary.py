@@ -10,8 +10,8 @@ and leaves the features from r on as they are. Because R(mθ)q · R(iθ)k = q ·
 their distance only. Source: Su et al. 2021, "RoFormer", arXiv:2104.09864, but with features paired half a rotary width
 apart, as in GPT-NeoX, in place of neighbours.
 
-The rotary width is r = floor(p·D + 1e-9), rounded down to even, where p is the percentage of the head that is rotated
-(a fraction, 0 to 1); the 1e-9 keeps 0.29 of 100 at 29. p = 0 rotates nothing. The frequencies are, by convention,
+The rotary width is r = floor(p·D), rounded down to even, where p is the percentage of the head that is rotated (a
+fraction, 0 to 1, computed exactly: 0.29 of 100 is 29). p = 0 rotates nothing. The frequencies are, by convention,
 
     partial     θ_j = base^(-2j/r): the whole range of frequencies is spread over the rotated features
     truncated   θ_j = base^(-2j/D): those of full rotation, of which the r/2 highest are kept and the lowest dropped
@@ -21,10 +21,12 @@ Both rotate the first r features; with p = 1 and D even they are the same.
 Shape suffixes: B sequences, H heads, T positions, D head width, R rotary width, P pairs (R/2).
 """
 
-import math
 from typing import Literal
 
 import torch
+
+from ablate.models.exact import floor_share
+from ablate.models.sinusoid import check_base
 
 Frequencies = Literal["partial", "truncated"]
 
@@ -36,7 +38,7 @@ def rotary_width(percentage: float, head_width: int, *, name: str) -> int:
     """
     if not 0.0 <= percentage <= 1.0:
         raise ValueError(f"{name}={percentage}: must lie between 0 and 1")
-    width = math.floor(percentage * head_width + 1e-9) // 2 * 2
+    width = floor_share(percentage, head_width) // 2 * 2
     if percentage > 0.0 and width == 0:
         raise ValueError(f"{name}={percentage}: leaves no pair of features to rotate; {_way_out(head_width)}")
     return width
@@ -46,7 +48,7 @@ def _way_out(head_width: int) -> str:
     """What to set instead, rounded up to four digits so that the suggested percentage is accepted."""
     if head_width < 2:
         return f"a head of width {head_width} has no pair: use 0, or wider heads"
-    smallest = math.ceil(2e4 / head_width) / 1e4
+    smallest = -(-20_000 // head_width) / 10_000
     return f"in a head of width {head_width} the smallest percentage that rotates one is {smallest} (0 rotates none)"
 
 
@@ -66,8 +68,7 @@ class Rotation:
         spread: dict[str, int] = {"partial": self.width, "truncated": head_width}
         if frequencies not in spread:
             raise ValueError(f"frequencies={frequencies!r}: must be one of {', '.join(spread)}")
-        if not 0.0 < base < math.inf:
-            raise ValueError(f"base={base}: must be a positive number")
+        check_base(base)
         self._heads = heads
         self._spread = spread[frequencies]
         self._base = base

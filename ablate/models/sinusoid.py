@@ -11,11 +11,14 @@ import math
 
 import torch
 
+LEAST_BASE = 1e-100
+"""Frequencies go up to 1 / base, and their product with a position must be finite."""
+
 
 def check_base(base: float) -> None:
-    """Raise ValueError for a base that gives no frequencies."""
-    if not 0.0 < base < math.inf:
-        raise ValueError(f"base={base}: must be a positive number")
+    """Raise ValueError for a base that gives no frequencies, or some that overflow at far positions."""
+    if not LEAST_BASE <= base < math.inf:
+        raise ValueError(f"base={base}: must be a positive number, at least {LEAST_BASE}")
 
 
 def sinusoids(positions: torch.Tensor, width: int, base: float) -> torch.Tensor:

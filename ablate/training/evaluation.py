@@ -10,6 +10,9 @@ an infinite population), with c the mean of the c_i:
 The same holds for accuracy, with s_i the number of tokens predicted right. Both are teacher-forced: each token is
 predicted from the true tokens before it.
 
+All or nothing: where the model's output at any position of a set holds NaN or +inf, or only -inf, or -inf for the
+counted target, every score of the set is nan, accuracy too: the argmax over NaN is no prediction.
+
 Shape suffixes: N sequences of the set, B of a batch, T positions, V vocabulary.
 """
 
@@ -33,7 +36,10 @@ _CHUNK = 256
 
 
 class Evaluation(NamedTuple):
-    """Teacher-forced scores over counted tokens; the standard errors are nan for a single sequence."""
+    """Teacher-forced scores over counted tokens; the standard errors are nan for a single sequence.
+
+    All four are nan where the model's output is not finite.
+    """
 
     loss: float
     loss_se: float
@@ -123,6 +129,8 @@ def score(
             places.append(torch.stack([column_BT.sum(dim=0, dtype=torch.float64) for column_BT in columns[1:]]))
     losses_N, hits_N, counts_N = torch.cat(sums, dim=1).cpu().numpy()
     hits_T, counts_T = torch.stack(places).sum(dim=0).cpu().numpy()
+    if not np.isfinite(losses_N).all():
+        losses_N, hits_N, hits_T = (np.full_like(sums, np.nan) for sums in (losses_N, hits_N, hits_T))
     found = Evaluation(*_ratio(losses_N, counts_N), *_ratio(hits_N, counts_N), sequences=len(counts_N))
     return Scores(found, hits_T, counts_T)
 
@@ -143,10 +151,14 @@ def token_losses(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.Te
 
 
 def _columns(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Per target: its loss, whether it was predicted right, whether it counts; each of shape [B, T]."""
+    """Per target: its loss, whether it was predicted right, whether it counts; each of shape [B, T].
+
+    The loss is nan, of a target that does not count too, where the largest logit is no finite number.
+    """
     counted_BT = targets_BT != IGNORED
-    hits_BT = (logits_BTV.argmax(dim=-1) == targets_BT) & counted_BT
-    return token_losses(logits_BTV, targets_BT), hits_BT, counted_BT
+    largest_BT, guesses_BT = logits_BTV.max(dim=-1)
+    losses_BT = token_losses(logits_BTV, targets_BT).where(largest_BT.isfinite(), torch.nan)
+    return losses_BT, (guesses_BT == targets_BT) & counted_BT, counted_BT
 
 
 def _ratio(sums_N: npt.NDArray[np.float64], counts_N: npt.NDArray[np.float64]) -> tuple[float, float]:

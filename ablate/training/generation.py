@@ -10,6 +10,9 @@ positions start anew at s, and the cache with them. With and without cache the m
 
 Each prompt has a random stream of its own (`seeds`), so a sampled text does not depend on the other prompts.
 
+A token is chosen among finite numbers: where the largest logit of a text that takes one is NaN or infinite, there is no
+likeliest token, and no text.
+
 Shape suffixes: B prompts, N tokens of the longest text, V vocabulary.
 """
 
@@ -23,6 +26,10 @@ from torch import nn
 from ablate.models.base import CachedModel
 from ablate.training.evaluation import evaluation_mode
 from ablate.training.seeds import torch_generator
+
+
+class NotFiniteError(ValueError):
+    """The model's output holds NaN or infinity, so no token can be chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +50,18 @@ class Sampling:
             raise ValueError(f"top_k={self.top_k}: must be at least 1")
 
     def choose(self, logits_BV: torch.Tensor, uniform_B: torch.Tensor) -> torch.Tensor:
-        """The token of each row whose share of the line from 0 to 1 holds its number; int64 [B]."""
-        scores_BV = logits_BV.double() / self.temperature
+        """The token of each row whose share of the line from 0 to 1 holds its number; int64 [B].
+
+        Any token for a row of NaN, which is that of a text that takes none.
+        """
+        logits_BV = logits_BV.double()
+        scores_BV = (logits_BV - logits_BV.amax(-1, keepdim=True)) / self.temperature  # else a small one overflows
         if self.top_k is not None and self.top_k < scores_BV.shape[-1]:
             best_BK = scores_BV.topk(self.top_k)
             scores_BV = torch.full_like(scores_BV, -torch.inf).scatter(-1, best_BK.indices, best_BK.values)
         ends_BV = scores_BV.softmax(-1).cumsum(-1)
-        return torch.searchsorted(ends_BV, uniform_B[:, None] * ends_BV[:, -1:], right=True)[:, 0]
+        chosen_B = torch.searchsorted(ends_BV, uniform_B[:, None] * ends_BV[:, -1:], right=True)[:, 0]
+        return chosen_B.clamp(max=ends_BV.shape[-1] - 1)
 
 
 def generate(
@@ -68,7 +80,7 @@ def generate(
     A text ends early with the token `stop`, which is then its last. `context` is the most tokens the model reads at a
     time, None for no limit but its own. A model without a cache is read from the start of its context each time, as is
     any with `cached=False`. `between` is called before each token; what it raises is passed on. Raises ValueError for
-    no prompt, an empty one, and numbers below 1 or beyond the model's.
+    no prompt, an empty one, and numbers below 1 or beyond the model's, and NotFiniteError where no token can be chosen.
     """
     limit = longest_context(model)
     _check(prompts, tokens, context, limit)
@@ -80,7 +92,9 @@ def generate(
     with evaluation_mode(model), torch.no_grad():
         while texts.growing():
             between()
-            texts.add(choose(reader.next_logits(texts.known()), texts.pick(uniform_BN)))
+            logits_BV = reader.next_logits(texts.known())
+            texts.check(logits_BV)
+            texts.add(choose(logits_BV, texts.pick(uniform_BN)))
     return texts.continuations()
 
 
@@ -138,6 +152,12 @@ class _Texts:
     def known(self) -> torch.Tensor:
         """The known tokens, [B, length]."""
         return self.tokens_BN[:, : self.length]
+
+    def check(self, logits_BV: torch.Tensor) -> None:
+        """Raise NotFiniteError when a text that takes its next token from the model would have none to take."""
+        taking_B = (self.length >= self.prompts_B) & (self.length < self.ends_B)
+        if bool((taking_B & ~logits_BV.amax(-1).isfinite()).any()):
+            raise NotFiniteError(f"the model's output is not finite (NaN or inf) after {self.length} tokens of a text")
 
     def pick(self, uniform_BN: torch.Tensor) -> torch.Tensor:
         """The random number of each text's next token, [B]; any number while its prompt lasts."""

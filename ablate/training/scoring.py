@@ -7,12 +7,13 @@ Names, as in the log (a run's record puts `eval/` before them):
     accuracy@128[33-64]        of the targets at positions 33 to 64 of these, in `BUCKETS` parts of equal width
     exact_match                share of held-out problems whose generated answer is right, greedy (`tasks.base.Scored`)
 
-with `_se` behind a name for its standard error. A length that a model has no positions for, or at which the task has no
-sequence, is told and left out.
+with `_se` behind a name for its standard error. Each set is scored all or nothing: where the model's output is not
+finite (`training.evaluation`, `training.generation`), every number about that set is nan, and null in the log. A length
+that a model has no positions for, or at which the task has no sequence, is told and left out.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -21,7 +22,7 @@ from torch import nn
 from ablate.config.schema import EvaluationConfig, Precision
 from ablate.tasks.base import Batch, HeldOut, Scored, Task
 from ablate.training.evaluation import Scores, check_held_out, evaluation_set, score
-from ablate.training.generation import generate, longest_context
+from ablate.training.generation import NotFiniteError, generate, longest_context
 from ablate.training.seeds import numpy_generator
 
 BUCKETS = 4
@@ -75,11 +76,17 @@ class Scorer:
         return score(self.model, data, batch_size=config.batch_size, precision=self.precision, between=self.between)
 
     def _exact_match(self, prompts: list[list[int]]) -> dict[str, float]:
-        """The share of right answers and its standard error √(p (1 - p) / (n - 1)), nan for a single problem."""
+        """The share of right answers and its standard error √(p (1 - p) / (n - 1)), nan for a single problem.
+
+        Both are nan where the model could not choose a token of some answer.
+        """
         task, n = self.task, len(prompts)
         assert isinstance(task, Scored)
-        answers = generate(self.model, prompts, task.most_tokens, stop=task.stop, between=self.between)
-        share = sum(task.is_right(*pair) for pair in zip(prompts, answers, strict=True)) / n
+        try:
+            answers = generate(self.model, prompts, task.most_tokens, stop=task.stop, between=self.between)
+            share = sum(task.is_right(*pair) for pair in zip(prompts, answers, strict=True)) / n
+        except NotFiniteError:
+            share = math.nan
         return {
             "exact_match": share,
             "exact_match_se": math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else math.nan,
@@ -97,6 +104,12 @@ def at_length(scores: Scores, length: int) -> dict[str, float]:
     return named | {
         f"accuracy@{length}[{low}-{high}]": value for (low, high), value in scores.accuracy_by_position(BUCKETS).items()
     }
+
+
+def without_value(scores: Mapping[str, float | None]) -> list[str]:
+    """The metrics that have no finite number, standard errors and parts of a sequence left out."""
+    plain = {name: value for name, value in scores.items() if not name.endswith(("_se", "]"))}
+    return [name for name, value in plain.items() if value is None or not math.isfinite(value)]
 
 
 def _first(data: Batch, sequences: int) -> Batch:

@@ -23,7 +23,7 @@ from ablate.records import RunFolder, Status
 from ablate.tasks.base import IGNORED, Batch, Task
 from ablate.training import checkpoint
 from ablate.training.evaluation import arithmetic, token_losses
-from ablate.training.scoring import Scorer
+from ablate.training.scoring import Scorer, without_value
 from ablate.training.seeds import numpy_generator, seed_dropout
 from ablate.training.window import Window
 
@@ -51,6 +51,11 @@ class Outcome(NamedTuple):
 
     `steps_done` of a diverged run is the step at which the number in `message` was first not finite. `metrics` are
     those of the final evaluation, empty unless finished.
+
+    A run has diverged when a training loss, a gradient norm or the evaluation loss at the task's own length is not
+    finite. Where only another length or generation is not, what it learns is sound: it goes on and can finish, every
+    metric of that set is nan (null in its record), and `message` names them. Whoever asks for such a metric finds that
+    the run has diverged there (`analysis.study.LoadedRun.outcome`).
     """
 
     status: Status
@@ -155,7 +160,12 @@ class _Run:
                     return self.pruned()
             if _due(self.config.runtime.checkpoint_every, self.step) or self.step == last:
                 self.save()
-        return self.outcome(Status.finished, metrics=self.final_metrics())
+        return self.finished(self.final_metrics())
+
+    def finished(self, metrics: dict[str, float]) -> Outcome:
+        missing = ", ".join(without_value(metrics))
+        message = f"{missing}: null, because the model's output is not finite there (NaN or inf)" if missing else None
+        return self.outcome(Status.finished, metrics=metrics, message=message)
 
     def draw_evaluation_sets(self) -> Scorer:
         config = self.config

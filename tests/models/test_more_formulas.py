@@ -257,7 +257,7 @@ def test_randomised_spreads_positions_evenly_in_evaluation():
         ("randomised", {"longest": 9, "length": 10}, "longest=9: must be at least model.attention.length=10"),
         ("t5", {"buckets": 1}, "model.attention.buckets=1: must be at least 2"),
         ("t5", {"max_distance": 16}, "max_distance=16: must be above 16"),
-        ("fire", {"hidden": 0}, "model.attention.hidden=0: must be a positive number"),
+        ("fire", {"hidden": 0}, "model.attention.hidden=0: must be at least 1"),
         ("fire", {"scale": -1.0}, "model.attention.scale=-1.0: must be a positive number"),
         ("fire", {"threshold": math.nan}, "model.attention.threshold=nan: must be a positive number"),
         ("xpos", {"gamma": 0.0}, "model.attention.gamma=0.0: must be a positive number"),

@@ -1,6 +1,7 @@
 """The scheme `t5`: a trained bias on the score for each bucket of distances and each head."""
 
 import math
+from fractions import Fraction
 from typing import final
 
 import torch
@@ -18,6 +19,8 @@ class T5(Scheme):
 
     bucket(n) = n                                                      for n < E = floor(buckets / 2)
               = E + floor((buckets - E) log(n / E) / log(max_distance / E))   beyond, at most buckets - 1
+
+    computed exactly, not in floating point, which puts a distance that begins a bucket into the one before.
 
     q, k, v and o are vectors of width D, per sequence and head. One table b for all layers, as in the original; scores
     keep their factor 1/√D, which the original leaves out and makes up for in how queries start. The table starts by the
@@ -37,7 +40,7 @@ class T5(Scheme):
             )
         super().__init__()
         self.bias = nn.Parameter(torch.zeros(buckets, heads))
-        self._max_distance = max_distance
+        self._starts = bucket_starts(buckets, max_distance)
 
     def attend(
         self, q_BHTD: torch.Tensor, k_BHSD: torch.Tensor, v_BHSD: torch.Tensor, *, start: int = 0, dropout: float = 0.0
@@ -50,8 +53,29 @@ class T5(Scheme):
 
     def _bucket(self, distance_S: torch.Tensor) -> torch.Tensor:
         """The bucket of each distance, int64."""
-        buckets = len(self.bias)
-        exact = buckets // 2
-        growth = (buckets - exact) / math.log(self._max_distance / exact)
-        far_S = exact + (growth * (distance_S.clamp(min=exact).double() / exact).log()).long()
-        return torch.where(distance_S < exact, distance_S, far_S.clamp(max=buckets - 1))
+        return torch.bucketize(distance_S, torch.tensor(self._starts, device=distance_S.device), right=True)
+
+
+def bucket_starts(buckets: int, max_distance: int) -> list[int]:
+    """The smallest distance of each bucket from the second on, counted up; two are equal where a bucket is empty.
+
+    Bucket E + j begins at the smallest n with (n / E)^(buckets - E) >= (max_distance / E)^j.
+    """
+    exact, far = buckets // 2, buckets - buckets // 2
+    ratio = math.log(max_distance / exact) / far
+    found = (_first_reaching(exact, max_distance, Fraction(j, far), exact * math.exp(j * ratio)) for j in range(far))
+    return [*range(1, exact), *(min(start, FARTHEST) for start in found)]
+
+
+FARTHEST = 2**62
+"""No sequence is as long."""
+
+
+def _first_reaching(exact: int, max_distance: int, power: Fraction, near: float) -> int:
+    """⌈exact · (max_distance / exact)^power⌉, of which `near` is the floating-point value before it is rounded."""
+    whole = round(near)
+    if abs(near - whole) > 1e-9 * near:
+        return math.ceil(near)
+    j, far = power.as_integer_ratio()
+    reached = whole**far * exact**j >= max_distance**j * exact**far
+    return whole if reached else whole + 1
