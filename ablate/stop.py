@@ -4,7 +4,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,7 +12,9 @@ from typing import Any
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
 """What a cluster sends some time before it ends a job: Slurm's --signal=USR1, submitit's USR2."""
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, *WARNINGS)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *WARNINGS)
+"""What stops a run or a sweep: Ctrl-C, `kill`, a terminal that was closed, a cluster's warnings."""
+
 LOOK_EVERY = 0.5
 """Seconds between looks for the stop file; a look costs a file system call, a step of training may be shorter."""
 
@@ -66,18 +68,34 @@ class StopRequest:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Take SIGNALS while the block runs (only a main thread can; an ignored signal stays ignored)."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        self._before = {number: signal.getsignal(number) for number in SIGNALS}
-        taken = [number for number in SIGNALS if self._before[number] is not signal.SIG_IGN]
-        for number in taken:
-            signal.signal(number, self.on_signal)
+        """Take SIGNALS while the block runs."""
+        self._before = heard()
         try:
-            yield
+            with handled_by(self.on_signal, self._before):
+                yield
         finally:
-            for one in taken:
-                signal.signal(one, self._before[one] or signal.SIG_DFL)
             for later, frame in self._passed_on_later:
                 self._before[later](later, frame)
+
+
+def heard() -> dict[int, Any]:
+    """Return those of SIGNALS that are not ignored, each with what handles it now; {} outside a main thread.
+
+    A script's jobs in the background ignore SIGINT, and `nohup` has SIGHUP ignored: that they do, and hear the others.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    return {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
+
+
+@contextlib.contextmanager
+def handled_by(handler: Callable[[int, FrameType | None], None], before: Mapping[int, Any]) -> Iterator[None]:
+    """Have `handler` take the signals of `before`, which `heard` returned, while the block runs."""
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier or signal.SIG_DFL)

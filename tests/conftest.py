@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hydra.core.global_hydra import GlobalHydra
@@ -115,15 +115,15 @@ def spawn(in_tmp: Path, tiny: list[str]) -> Iterator[Callable]:
     """Start `python -m ablate.run` as a process of its own; whatever is left at the end of the test is killed."""
     started: list[subprocess.Popen] = []
 
-    def command(*arguments: str) -> subprocess.Popen:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ablate.run", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"},
-            start_new_session=True,
-        )
+    def command(*arguments: str, **options: Any) -> subprocess.Popen:
+        usual = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            "env": {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"},
+            "start_new_session": True,
+        }
+        process = subprocess.Popen([sys.executable, "-m", "ablate.run", *arguments], **usual | options)
         started.append(process)
         return process
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from ablate import locks
 from ablate.config.errors import ConfigError, refuse
-from ablate.stop import SIGNALS
+from ablate.stop import handled_by, heard
 from ablate.sweep import told
 from ablate.sweep.plan import Plan, make_plan
 from ablate.sweep.progress import Display
@@ -160,23 +160,15 @@ class Sweep:
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
-        """First Ctrl-C: runs save and stop. Second: everything stops at once."""
-        if (
-            threading.current_thread() is not threading.main_thread()
-            or signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        ):
+        """The first signal: runs save and stop. Another Ctrl-C: everything stops at once."""
+        with handled_by(self._on_signal, heard()):
             yield
-            return
-        before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.stopped:
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return  # clusters send several
         self.rounds.stopped = True
         with contextlib.suppress(OSError):  # a full disk: the runs have had the signal too, or finish
             self.stop_file.touch()

@@ -1,5 +1,6 @@
 """Sweeps that were lost or did not stop: more processes than runs, jobs in the background, closed streams."""
 
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +9,8 @@ import pytest
 
 from ablate import capacity, locks
 from ablate.config.register import local_workers
-from ablate.records import StudyFolder
+from ablate.records import Status, StudyFolder
+from ablate.stop import StopRequest, heard
 from ablate.sweep.workers import Workers
 from tests.sweep.clusters import wait_for
 
@@ -215,3 +217,49 @@ def test_w19_a_thousand_workers_for_two_runs_are_two_and_one_that_is_killed_is_t
     )
     alone = f"ProcessDied: the process {killed}it was the only one at the time, so it needs more memory than there is"
     assert [line.partition("  ")[2] for line in out.splitlines() if line.startswith("failed ")] == [alone, alone]
+
+
+# W20: a sweep in the background of a script, for which SIGINT is ignored, takes the other signals ------------------
+
+
+def in_the_background() -> None:
+    """What a script does to its `&` jobs, and nohup to its command."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize("launcher", ["basic", "local"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_w20_in_the_background_a_signal_saves_stops_and_is_told(spawn, tiny, launcher, number):
+    steps = ("training.steps=100000", "training.eval_every=100000", "runtime.checkpoint_every=0")
+    command = ["-m", f"hydra/launcher={launcher}", *tiny, *steps, "seed=0,1", "runtime.device=cpu"]
+    one_at_a_time = ["hydra.launcher.n_jobs=1"] if launcher == "local" else []
+    process = spawn(*command, *one_at_a_time, preexec_fn=in_the_background)
+    study = StudyFolder(Path("multirun/copy_repeat"))
+    wait_for(lambda: any(run.last_metrics() for run in study.runs()))
+    children = psutil.Process(process.pid).children(recursive=True)
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        process.send_signal(ignored)
+    before = sum(run.last_metrics().get("step", 0) for run in study.runs())
+    wait_for(lambda: sum(run.last_metrics().get("step", 0) for run in study.runs()) > before)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (130, "")
+    assert out.count("stopping: the runs in progress save a checkpoint; the same command continues") == 1
+    assert "interrupted: " in out
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+    begun = [run for run in study.runs() if (record := run.read()) and record.steps_done]
+    assert {run.read().status for run in begun} == {Status.interrupted}
+    assert all(run.checkpoint.exists() and not locks.is_held(run.lock) for run in begun)
+    assert len(begun) == 1  # nothing was begun after the signal
+
+
+def test_w20_one_signal_ignored_leaves_the_others_heard():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert set(heard()) == {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
+        with StopRequest().listening():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
