@@ -28,6 +28,8 @@ from analysis.table_columns import PlainTable, Roles, find_roles, read_table, un
 from analysis.table_repeats import refuse_repeats, refuse_unnumbered
 from analysis.tasks import TASK
 
+LARGEST_STEP = 2**62
+
 
 class RunKey(NamedTuple):
     """What a run is known by: its variant's name, its task (empty where there is one only), and its seed."""
@@ -72,8 +74,10 @@ def load_csv(
     refuse_unnumbered(table, roles, places)
     refuse_repeats(table, roles, places)
     runs = _series(entries)
-    step = _common_step(table, roles, runs) if roles.step else None
-    remarks = [_step_remark(roles, runs, step)] if step is not None else []
+    steps = _common_steps(table, roles, runs) if roles.step else {}
+    remarks = [_step_remark(roles, runs, task, step) for task, step in steps.items()]
+    if roles.step and (twice := len(places) - len(set(places))):
+        remarks.append(f"{twice} rows repeat the run and {roles.step} of a later row, which is used instead")
     if roles.seed is None and shared_seeds:
         remarks.append(unpaired_remark(table, roles))
     variants, name = _variants(runs), plain_name(Path(path))
@@ -83,20 +87,29 @@ def load_csv(
         variants=tuple(variants.values()),
         seeds=tuple(dict.fromkeys(run.seed for run in runs)),
         loaded=tuple(
-            _loaded(variants[run[:2]], run.seed, found, step, metric=metric, step_column=roles.step, study=name)
+            _loaded(
+                variants[run[:2]],
+                run.seed,
+                found,
+                steps.get(run.task),
+                metric=metric,
+                step_column=roles.step,
+                study=name,
+            )
             for run, found in runs.items()
         ),
-        replaced=tuple(_replaced(entries, variants)),
+        replaced=() if roles.step else tuple(_replaced(entries, variants)),
         shared_seeds=shared_seeds and roles.seed is not None,
         remarks=tuple(remarks),
-        at_step=step,
+        at_step=next(iter(steps.values())) if len({run.task for run in runs}) == 1 and steps else None,
+        at_steps=steps,
     )
 
 
 def _entries(table: PlainTable, roles: Roles) -> list[Entry]:
     names = table.texts(roles.variant, "variant")
     tasks = _tasks(table, roles.tasks)
-    steps = table.wholes(roles.step) if roles.step else [0] * table.size
+    steps = table.wholes(roles.step, LARGEST_STEP) if roles.step else [0] * table.size
     seeds = (
         table.wholes(roles.seed) if roles.seed else _numbered(zip(names, tasks, strict=True), stepped=bool(roles.step))
     )
@@ -147,31 +160,39 @@ def _series(entries: Sequence[Entry]) -> dict[RunKey, Series]:
     }
 
 
-def _finite(runs: Mapping[RunKey, Series]) -> dict[RunKey, int]:
-    """The last step of each run whose last value is one to compute with."""
-    return {run: int(one.step[-1]) for run, one in runs.items() if math.isfinite(one.value[-1])}
+def _last_steps(runs: Mapping[RunKey, Series], task: str) -> dict[RunKey, int]:
+    """The last step of each run of a task whose last value is one to compute with."""
+    finite = {run: one for run, one in runs.items() if run.task == task and math.isfinite(one.value[-1])}
+    return {run: int(one.step[-1]) for run, one in finite.items()}
 
 
-def _common_step(table: PlainTable, roles: Roles, runs: Mapping[RunKey, Series]) -> int | None:
-    """The largest step that all runs with a final value have, when those of some task ended at different ones."""
-    ends = _finite(runs)
-    if len({(run.task, end) for run, end in ends.items()}) == len({run.task for run in ends}):
-        return None
-    common = functools.reduce(np.intersect1d, [runs[run].step for run in ends])
-    if not common.size:
-        first, last = min(ends.values()), max(ends.values())
-        apart = f"runs ended at different steps ({roles.step} {first} to {last}) and have none in common"
-        raise table.wrong(f"{apart} at which {roles.metric} could be compared; keep rows of the same {roles.step}")
-    return int(common[-1])
+def _common_steps(table: PlainTable, roles: Roles, runs: Mapping[RunKey, Series]) -> dict[str, int]:
+    """For each task whose runs ended at different steps, the largest that all of its runs with a final value have."""
+    found = {}
+    for task in dict.fromkeys(run.task for run in runs):
+        ends = _last_steps(runs, task)
+        if len(set(ends.values())) < 2:
+            continue
+        common = functools.reduce(np.intersect1d, [runs[run].step for run in ends])
+        if not common.size:
+            first, last = min(ends.values()), max(ends.values())
+            apart = f"runs{_of(task)} ended at different steps ({roles.step} {first} to {last}) and have none in common"
+            raise table.wrong(f"{apart} at which {roles.metric} could be compared; keep rows of the same {roles.step}")
+        found[task] = int(common[-1])
+    return found
 
 
-def _step_remark(roles: Roles, runs: Mapping[RunKey, Series], step: int) -> str:
-    ends = _finite(runs)
+def _step_remark(roles: Roles, runs: Mapping[RunKey, Series], task: str, step: int) -> str:
+    ends = _last_steps(runs, task)
     first = min(ends, key=lambda run: ends[run])
     seed = f", {roles.seed} {first.seed}" if roles.seed else ""
-    span = f"runs ended at {roles.step} {ends[first]} to {max(ends.values())}"
+    span = f"runs{_of(task)} ended at {roles.step} {ends[first]} to {max(ends.values())}"
     shared = f"all are compared at {roles.step} {step}, the largest that all have"
     return f"different step budgets: {span}; {shared}; the first to end is {first.variant}{seed}"
+
+
+def _of(task: str) -> str:
+    return f" of task {task}" if task else ""
 
 
 def _variants(runs: Iterable[RunKey]) -> dict[tuple[str, str], Variant]:

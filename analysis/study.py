@@ -156,7 +156,8 @@ class Study:
     `declared` is the question of the sweep's plan. `until` is how its sweep adds seeds until decided (None for planned
     seeds), `stopped` the cells that were decided, `open_ended` all cells whose number of seeds hung on results. `part`
     is set when this is one task of a study of several. `remarks` are what else a reader must know, one line each.
-    `at_step` is where all runs are compared when that is not the end of each. `cache` keeps what was read of the logs.
+    `at_step` is where all runs are compared when that is not the end of each, `at_steps` the same by task. `cache`
+    keeps what was read of the logs.
     """
 
     name: str
@@ -176,6 +177,7 @@ class Study:
     part: Part | None = None
     remarks: tuple[str, ...] = ()
     at_step: int | None = None
+    at_steps: Mapping[str, int] = field(default_factory=dict)
     cache: Cache = field(default_factory=Cache)
 
     @functools.cached_property

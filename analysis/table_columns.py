@@ -6,9 +6,10 @@ name; they become numbers here.
 
 import difflib
 import json
+import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -78,7 +79,8 @@ class PlainTable:
             return found
         if len(self.names) == 1:
             raise self.wrong(f"only one column, {self.names[0]!r}; separate columns by commas, semicolons or tabs")
-        near = difflib.get_close_matches(wanted, self.names, n=1)
+        ends = [name for name in self.names if words(name)[-len(words(wanted)) :] == words(wanted) != []]
+        near = ends or difflib.get_close_matches(wanted, self.names, n=1)
         hint = f" (did you mean {near[0]}?)" if near else advice
         raise self.wrong(f"no column {wanted!r}; there are: {', '.join(self.names)}{hint}")
 
@@ -89,13 +91,15 @@ class PlainTable:
             raise self.wrong(f"row {cells.index('') + 1} has no {noun}; give each row one")
         return cells
 
-    def wholes(self, column: str) -> list[int]:
-        """The cells as whole numbers. Raises StudyError for any other."""
+    def wholes(self, column: str, largest: float = math.inf) -> list[int]:
+        """The cells as whole numbers. Raises StudyError for any other, and for one beyond the `largest`."""
         mark = self._decimal(column)
         found = []
         for row, cell in enumerate(self.columns[column], 1):
             if (value := whole(cell, mark)) is None:
-                raise self.wrong(f"row {row} has {column} {cell!r}, not a whole number")
+                raise self.wrong(f"row {row} has {column} {cell!r}, not a whole number such as 0, 1 or 2")
+            if abs(value) > largest:
+                raise self.wrong(f"row {row} has {column} {value}, which is too large")
             found.append(value)
         return found
 
@@ -106,7 +110,7 @@ class PlainTable:
         for row, cell in enumerate(self.columns[column], 1):
             value = number(cell, mark) if cell.strip() else float("nan")
             if value is None:
-                raise self.wrong(f"row {row} has {column} {cell!r}, not a number; leave it blank if it diverged")
+                raise self.wrong(f"row {row} has {column} {cell!r}, not a number; {_hint(cell)}")
             found.append(value)
         return found
 
@@ -121,6 +125,13 @@ class PlainTable:
             raise self.wrong(f"column {column}: {error}") from None
 
 
+def _hint(cell: str) -> str:
+    """What to write in place of a cell that is no number."""
+    if "%" in cell:
+        return "write it without %"
+    return "write decimals with a point and nothing else" if "," in cell else "leave it blank if the run diverged"
+
+
 def read_table(path: Path) -> PlainTable:
     """Read a table. Raises StudyError for what is none, two columns of one name, and rows longer than the header."""
     found = read(path)
@@ -131,10 +142,19 @@ def read_table(path: Path) -> PlainTable:
         cells = [row.cells + [""] * (width - len(row.cells)) for row in rows]
         named = [(name.strip(), place) for place, name in enumerate(header.cells) if name.strip()]
         return PlainTable(path, {name: [row[place] for row in cells] for name, place in named}, found)
-    records = [record for _, record in found.records]
+    records = [dict(_flat(record)) for _, record in found.records]
     names = list(dict.fromkeys(name for record in records for name in record if name.strip()))
     _check_names(path, names)
     return PlainTable(path, {name.strip(): [_text(record.get(name)) for record in records] for name in names})
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a record by name; those of an object inside it as metrics.loss."""
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _text(value: Any) -> str:
@@ -152,6 +172,9 @@ def _check_shape(path: Path, header: Sequence[str], rows: Sequence[Row]) -> None
     _check_names(path, header)
     for place, row in enumerate(rows, 1):
         if any(cell.strip() for cell in row.cells[len(header) :]):
+            if len(header) == 1:
+                first = f"the header is one column, {header[0]!r}, but line {row.line} has {len(row.cells)} cells"
+                raise StudyError(f"{path}: {first}; the first line must name the columns")
             cells = f"row {place} (line {row.line}) has {len(row.cells)} cells, the header {len(header)} columns"
             raise StudyError(f"{path}: {cells}; quote cells that hold what separates the columns")
 

@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
+from analysis.foreign_steps import KNOWN, canonical
 from analysis.table_columns import PlainTable, Roles, words
 
 
@@ -21,10 +22,7 @@ TASK_WORDS = _words(
     "subject problem"
 )
 FOLD_WORDS = _words("fold folds cv split")
-STEP_WORDS = _words(
-    "step steps iteration iterations iter iters epoch epochs update updates timestep timesteps checkpoint ckpt tokens "
-    "frames episode episodes round rounds"
-)
+STEP_WORDS = frozenset(KNOWN) | _words("checkpoint ckpt tokens")
 _COUNTS = _words("best per total max min num n early stop stopped final last batch time size")
 _SUFFIXES = _words("name id idx index no number key")
 
@@ -46,25 +44,27 @@ def refuse_repeats(table: PlainTable, roles: Roles, keys: Sequence[Key]) -> None
         what = "there is no seed, so every row would be a run of its own"
     names = " and ".join(columns)
     tell = "tells" if len(columns) == 1 else "tell"
-    raise table.wrong(f"{what}, but {names} {tell} rows apart: {_advice(roles, columns)}")
+    raise table.wrong(f"{what}, but {names} {tell} rows apart: {_advice(table, roles, columns)}")
 
 
-def _advice(roles: Roles, columns: Sequence[str]) -> str:
-    """The options that make tasks and steps of these columns, as they can be typed."""
-    steps = [name for name in columns if _is_step(name)][: 0 if roles.step else 1]
-    tasks = [*roles.tasks, *(name for name in columns if name not in steps)]
+def _advice(table: PlainTable, roles: Roles, columns: Sequence[str]) -> str:
+    """The options that make tasks and steps of these columns, as they can be typed, and what to do without them."""
+    steps = [name for name in columns if _is_step(name)]
+    new = [name for name in columns if name not in steps]
     options = []
-    if len(tasks) > len(roles.tasks):
-        options.append(f"--task-key {shlex.quote(','.join(tasks))} (each value is a task)")
-    if steps:
+    if new:
+        options.append(f"--task-key {shlex.quote(','.join([*roles.tasks, *new]))} (each value is a task)")
+    if steps and table.holds_wholes(steps[0]):
         options.append(f"--step-key {shlex.quote(steps[0])} (the last step that all runs have is compared)")
-    fewer = "the last row of each run" if [*steps] == [*columns] else f"the rows of one {' and '.join(columns)} only"
+    fewer = f"the rows of one {' and '.join(new)} only" if new else "the last row of each run"
+    if not options:
+        return f"keep {fewer}, or name a column of whole steps with --step-key"
     return f"give {' and '.join(options)}, or keep {fewer}"
 
 
 def _is_step(name: str) -> bool:
     found = _core(name)
-    return found[-1:] != [] and found[-1] in STEP_WORDS and not set(found) & _COUNTS
+    return bool(canonical(name)) or (found[-1:] != [] and found[-1] in STEP_WORDS and not set(found) & _COUNTS)
 
 
 def _is_task(name: str, kinds: frozenset[str] = TASK_WORDS | FOLD_WORDS) -> bool:
@@ -84,7 +84,7 @@ def _apart(table: PlainTable, roles: Roles, keys: Sequence[Key]) -> list[str]:
     grouped = _groups(rows)
     free = [(place, name) for place, name in enumerate(table.names) if name not in roles.named]
     likely = [place for place, name in free if _tells(name, [[cells[place] for cells in group] for group in grouped])]
-    likely.sort(key=lambda place: (not _is_task(table.names[place]), not _is_step(table.names[place])))
+    likely.sort(key=lambda place: _order(table, table.names[place]))
     chosen: list[int] = []
     left = _repeats(rows, chosen)
     while left and likely:
@@ -94,6 +94,13 @@ def _apart(table: PlainTable, roles: Roles, keys: Sequence[Key]) -> list[str]:
             break
         chosen, left = [*chosen, best], now
     return [table.names[place] for place in chosen]
+
+
+def _order(table: PlainTable, name: str) -> int:
+    """Columns named like tasks before those named like steps, whole ones first, before all others."""
+    if _is_task(name):
+        return 0
+    return (1 if table.holds_wholes(name) else 2) if _is_step(name) else 3
 
 
 def _groups(rows: Iterable[tuple[Key, tuple[str, ...]]]) -> list[list[tuple[str, ...]]]:

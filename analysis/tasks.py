@@ -142,6 +142,7 @@ def _part(
         replaced=tuple(replace(one, label=renamed[one.label]) for one in study.replaced if one.label in renamed),
         config=configs.first_readable([run.folder.path for run in runs if run.folder]),
         part=Part(task, labels),
+        at_step=study.at_steps.get(task, study.at_step),
     )
 
 

@@ -113,6 +113,12 @@ BROKEN = {
     "indented JSON": (json.dumps(ENTRIES, indent=2)[:-3], "JSON that cannot be read, line"),
     "Excel": (b"PK\x03\x04" + bytes(80), "this is a zip archive that is damaged"),
     "one column": (TEXT.replace(",", "|"), "only one column, 'variant|seed|loss'; separate columns by commas"),
+    "percent": (TEXT.replace("0.512", "51.2%"), "row 1 has loss '51.2%', not a number; write it without %"),
+    "a line before the header": (
+        "# by hand\n" + TEXT,
+        "the header is one column, '# by hand', but line 2 has 3 cells; the first line must name the columns",
+    ),
+    "quoted decimal commas": (text_of(DECIMAL_COMMAS), "row 1 has loss '0,512', not a number; write decimals with a"),
     "numbers of Python": (TEXT.replace("0.512", "1_000"), "row 1 has loss '1_000', not a number"),
     "seeds of Python": (TEXT.replace("a,1,", "a,1_0,"), "row 2 has seed '1_0', not a whole number"),
 }
@@ -159,6 +165,16 @@ def test_w5_blanks_and_case_of_the_header_make_no_difference(tmp_path, capsys, h
     found = numbers(capsys, file_of(tmp_path, text_of(ROWS, header)))
     assert found["paired"]
     assert found["p"] == pytest.approx(EXPECTED.pvalue, rel=1e-9)
+
+
+def test_w5_values_inside_objects_are_columns_too(tmp_path, capsys):
+    entries = [{"variant": v, "config": {"seed": s}, "metrics": {"loss": x}} for v, s, x in ROWS]
+    path = file_of(tmp_path, json.dumps(entries), "t.json")
+    assert "no column 'loss'; there are: variant, config.seed, metrics.loss (did you mean metrics.loss?)" in refusal(
+        capsys, path
+    )
+    assert compare([str(path), "b", "a", "--metric", "metrics.loss", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["p"] == pytest.approx(EXPECTED.pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize("second", ["Seed", " seed", "SEED "])
@@ -275,6 +291,31 @@ def test_w4_a_run_that_is_blank_where_others_have_values_has_diverged(tmp_path):
     assert kinds.pop(("b", 3)) == "diverged"
     assert set(kinds.values()) == {"ok"}
     assert [run.outcome("loss").value for run in study.loaded[:2]] == pytest.approx([BASE[0] + 0.25, BASE[1] + 0.25])
+
+
+def test_w4_each_task_has_a_last_step_of_its_own(tmp_path):
+    rows = [(name, seed, "short", e, v) for name, seed, v in ROWS for e in range(3 + (seed > 0))]
+    rows += [(name, seed, "long", e, v + e) for name, seed, v in ROWS for e in range(6)]
+    path = file_of(tmp_path, text_of(rows, ("variant", "seed", "dataset", "epoch", "loss")))
+    line = "runs of task short ended at epoch 2 to 3; all are compared at epoch 2, the largest that all have"
+    study = load_csv(path, metric="loss", task_column="dataset", step_column="epoch")
+    assert study.remarks == (f"different step budgets: {line}; the first to end is a, seed 0",)
+    parts = by_task(study)
+    assert {task: part.at_step for task, part in parts.items()} == {"short": 2, "long": None}
+    assert parts["long"].loaded[0].outcome("loss").value == BASE[0] + 5
+
+
+def test_w4_advice_on_epochs_that_are_no_whole_numbers_can_be_followed(tmp_path, capsys):
+    rows = [(name, seed, e / 2, 7 * e, v + 1 / (e + 1)) for name, seed, v in ROWS for e in range(3)]
+    header = ("variant", "seed", "epoch", "global step", "loss")
+    line = refusal(capsys, file_of(tmp_path, text_of(rows, header)))
+    found = numbers(capsys, tmp_path / "t.csv", "--step-key", advised(line, "--step-key"))
+    assert found["p"] == pytest.approx(EXPECTED.pvalue, rel=1e-6)
+    only = file_of(tmp_path, text_of([(*row[:3], row[4]) for row in rows], (*header[:3], "loss")))
+    assert "epoch tells rows apart: keep the last row of each run, or name a column of whole" in refusal(capsys, only)
+    assert "row 2 has epoch '0.5', not a whole number" in refusal(capsys, only, "--step-key", "epoch")
+    huge = file_of(tmp_path, text_of([(*row[:2], 10**30, row[4]) for row in rows[::3]], (*header[:3], "loss")))
+    assert "which is too large" in refusal(capsys, huge, "--step-key", "epoch")
 
 
 def test_w4_epochs_and_data_sets_without_seeds_are_not_runs(tmp_path, capsys):
