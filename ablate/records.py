@@ -165,7 +165,8 @@ class PlannedCell:
 class SweepPlan:
     """The content of a sweep's file: what was asked for, and every look that was taken at the results.
 
-    `question` is what was declared of the metric (`metric`, `direction`, `transform`, `threshold`, `margin`).
+    `question` is what was declared of the metric (`metric`, `direction`, `transform`, `threshold`, `margin`,
+    `reference`).
 
     `looks` holds one entry per time the results were seen: {"time": ..., "seeds": {cell: the seeds whose runs had
     ended, well or badly}}. They stand in a file of their own, because reports add to it while a sweep runs.

@@ -10,7 +10,7 @@ from ablate.jsonfiles import strict
 from analysis.captions import caption
 from analysis.comparison_table import counts, success
 from analysis.factorial_tables import FactorialReport, factorial_data, factorial_report
-from analysis.overall_tables import aggregate_data
+from analysis.overall_tables import aggregate_data, ranking_data
 from analysis.probabilities import probability_data
 from analysis.results import Comparison, VariantResult
 from analysis.scale import Scale
@@ -84,6 +84,7 @@ def task_set_data(task_set: TaskSet, factorials: Mapping[str, FactorialReport]) 
         "remarks": task_set.remarks,
         "by_task": found,
         "aggregate": aggregate_data(task_set),
+        "over_tasks": ranking_data(task_set),
         "variants": variants,
     }
 

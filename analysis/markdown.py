@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from analysis.checklist import checklist
 from analysis.factorial_tables import FactorialReport
+from analysis.over_tasks import sentences
 from analysis.results import Against, Comparison, VariantResult
 from analysis.search_parts import Part
 from analysis.sections import Report, Section
@@ -39,7 +40,12 @@ def report_markdown(report: Report) -> str:
 def _over_all_tasks(report: Report) -> list[str]:
     """The aggregate and what must be said of the tasks."""
     remarks = [f"- {escape_markdown(text)}" for text in report.task_set.remarks]
-    blocks = ["## All tasks", *map(to_markdown, report.tables.values())]
+    ranking = report.task_set.ranking
+    blocks = [
+        "## All tasks",
+        _bullets(sentences(ranking)) if ranking else "",
+        *map(to_markdown, report.tables.values()),
+    ]
     blocks += [f"![{figure.plot.title}](figures/{figure.plot.name}.svg)" for figure in report.drawn]
     return [*blocks, "\n".join(["Notes", "", *remarks]) if remarks else ""]
 

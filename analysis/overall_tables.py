@@ -3,19 +3,22 @@
 The numbers come from `analysis.task_sets` and `analysis.aggregate`.
 """
 
+import math
 from typing import Any
 
 from analysis import formatting as fmt
 from analysis.aggregate import Aggregate, VariantScores, profile
 from analysis.captions import family_text, marked
+from analysis.over_tasks import Ranked, Ranking, omnibus_text, sentences
 from analysis.results import Comparison
 from analysis.statistics.aggregate import Estimate
 from analysis.tables import Cell, Column, Table
 from analysis.task_sets import TaskSet
 from analysis.wording import plural
 
-TAUS = (0.0, 0.25, 0.5, 0.75, 0.9)
-"""The scores at which the table of the performance profile is cut; the figure has all of them."""
+TAUS, RELATIVE_TAUS = (0.0, 0.25, 0.5, 0.75, 0.9), (-2.0, -1.0, 0.0, 1.0, 2.0)
+"""The scores at which the table of the performance profile is cut, with a declared reference and relative to the
+baseline; the figure has all of them."""
 
 METHOD = "95 %, delete-one-seed jackknife with Student t"
 
@@ -29,10 +32,11 @@ AGGREGATE_COLUMNS = (
 
 
 def overall_tables(task_set: TaskSet) -> dict[str, Table]:
-    """The tables over all tasks by name; empty for a study of one task, and of verdicts only without an aggregate."""
+    """The tables over all tasks by name; empty for a study of one task."""
     found = task_set.aggregate
     scores = (_scores_table(task_set, found), _profile_table(task_set, found)) if found is not None else ()
-    tables = (verdicts_table(task_set), *scores) if task_set.several else ()
+    ranks = (ranks_table(task_set, task_set.ranking),) if task_set.ranking is not None else ()
+    tables = (verdicts_table(task_set), *ranks, *scores) if task_set.several else ()
     return {table.name: table for table in tables}
 
 
@@ -95,14 +99,22 @@ def ends(estimate: Estimate) -> list[float] | None:
 def _caption(task_set: TaskSet, found: Aggregate) -> str:
     question = task_set.first.question
     failed, runs = sum(one.n_failed for one in found.variants), sum(one.n_runs for one in found.variants)
+    reference = found.reference
+    chosen = " (chosen after the sweep was planned)" if reference is not None and reference.after else ""
+    scale = (
+        f"is {reference.text}{chosen}"
+        if reference is not None
+        else f"is its difference from the mean of {found.baseline} on its task, better counting up, in standard "
+        f"deviations of {found.baseline}'s runs there (Glass's delta)"
+    )
     return (
         f"Over {plural(len(found.tasks), 'task')} ({', '.join(found.tasks)}), by the final {question.label}, "
-        f"{question.direction} is better; baseline {found.baseline}. The score of a run is 0 for the worst and 1 for "
-        "the best finished run of its task in this study; one that failed or diverged scores 0 "
-        f"({failed} of {runs} runs). IQM: mean of the middle half of the scores of all runs and tasks. Δ and wins (the "
-        "share of runs that score higher than the baseline's, ties half) are by seed within each task. Intervals: "
-        f"{METHOD}, the best and worst run taken as given.{_looked(task_set)} There is no verdict on a score: verdicts "
-        "are by task."
+        f"{question.direction} is better; baseline {found.baseline}. The score of a run {scale}; it does not depend on "
+        f"other variants. A run that failed or diverged ({failed} of {runs} runs) is above no score and loses; in a "
+        "mean it counts as the worst finished run of its variant and the baseline, at most 0. IQM: mean of the middle "
+        "half of the scores of all runs and tasks. Δ and wins (the share of runs that score higher than the "
+        f"baseline's, ties half) are by seed within each task. Intervals: {METHOD}, the scale taken as given."
+        f"{_looked(task_set)}"
     )
 
 
@@ -113,10 +125,66 @@ def _looked(task_set: TaskSet) -> str:
     return f" Exploratory: they are for a single look, and the study was looked at {seen} seeds." if looks else ""
 
 
+def ranks_table(task_set: TaskSet, ranking: Ranking) -> Table:
+    """The verdict over tasks by variant, with its mean rank."""
+    columns = (
+        Column("variant"),
+        Column("mean rank", "right"),
+        Column("tasks won : lost", "right"),
+        Column("p (Holm)", "right"),
+        Column("verdict over tasks"),
+    )
+    others = len(ranking.variants) - 1
+    caption = (
+        f"{omnibus_text(ranking)} By the rank of each variant's mean on each task ({', '.join(ranking.tasks)}), 1 "
+        "being best and failed runs counting as the worst of their task; a task is the unit, not a seed. "
+        f"Verdicts against {ranking.baseline}: exact p of the difference of mean ranks"
+        f"{f', Holm-corrected over {others} comparisons' if others > 1 else ''}; mean ranks depend on which variants "
+        "are ranked, tasks won and lost do not. Nemenyi's critical difference for any two variants is "
+        f"{ranking.critical:.2f} (Demšar 2006).{_looked(task_set)}"
+    )
+    return Table("ranks", columns, [_rank_row(one) for one in ranking.variants], marked(task_set.study, caption))
+
+
+def _rank_row(one: Ranked) -> tuple[Cell, ...]:
+    compared = one.verdict is not None
+    return (
+        Cell(one.label, {"label": one.label}),
+        Cell(fmt.number(one.mean_rank, 2), {"mean_rank": one.mean_rank}),
+        Cell(
+            f"{one.won} : {one.lost}" if compared else fmt.DASH,
+            {"tasks_won": one.won, "tasks_lost": one.lost, "sign_p": one.sign_p},
+        ),
+        Cell(fmt.p_value(one.p_holm) if compared else fmt.DASH, {"p": one.p, "p_holm": one.p_holm}),
+        Cell(str(one.verdict) if compared else "baseline", {"verdict": str(one.verdict) if compared else None}),
+    )
+
+
+def ranking_data(task_set: TaskSet) -> dict[str, Any] | None:
+    """The verdict over tasks for scripts, unrounded; None without one."""
+    found = task_set.ranking
+    if found is None:
+        return None
+    return {
+        "tasks": list(found.tasks),
+        "baseline": found.baseline,
+        "f": found.f if math.isfinite(found.f) else None,
+        "p": found.p,
+        "critical_difference": found.critical,
+        "sentences": sentences(found),
+        "variants": ranks_table(task_set, found).records(),
+        "ranks": {
+            task: dict(zip((one.label for one in found.variants), map(float, row), strict=True))
+            for task, row in zip(found.tasks, found.ranks, strict=True)
+        },
+    }
+
+
 def _profile_table(task_set: TaskSet, found: Aggregate) -> Table:
-    columns = (Column("variant"), *(Column(f"score > {tau:g}", "right") for tau in TAUS))
+    taus = TAUS if found.reference is not None else RELATIVE_TAUS
+    columns = (Column("variant"), *(Column(f"score > {tau:g}".replace("-", "−"), "right") for tau in taus))
     rows = [
-        (Cell(one.label, {"label": one.label}), *map(_share_cell, TAUS, profile(one, TAUS))) for one in found.variants
+        (Cell(one.label, {"label": one.label}), *map(_share_cell, taus, profile(one, taus))) for one in found.variants
     ]
     caption = (
         f"Performance profile over {plural(len(found.tasks), 'task')}: the share of a variant's runs with a score "
@@ -140,14 +208,18 @@ def aggregate_data(task_set: TaskSet) -> dict[str, Any] | None:
     return {
         "tasks": list(found.tasks),
         "baseline": found.baseline,
+        "scale": found.unit,
         "caption": tables["aggregate"].caption,
         "variants": [
-            row | {"profile": share, "scores": _scores(one)}
+            row | {"profile": share, "scores": _scores(one), "failed_count_as": one.floor}
             for row, share, one in zip(rows, shares, found.variants, strict=True)
         ],
     }
 
 
-def _scores(one: VariantScores) -> dict[str, dict[str, float]]:
-    """Scores by task and seed, with keys that JSON can have."""
-    return {task: {str(seed): score for seed, score in own.items()} for task, own in one.scores.items()}
+def _scores(one: VariantScores) -> dict[str, dict[str, float | None]]:
+    """Scores by task and seed, with keys that JSON can have; None for a run that failed or diverged."""
+    return {
+        task: {str(seed): score if math.isfinite(score) else None for seed, score in own.items()}
+        for task, own in one.scores.items()
+    }

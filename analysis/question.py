@@ -217,18 +217,18 @@ def _values_of(study: Study, metric: str) -> list[float]:
     raise StudyError(f"no run of study {study.name} finished with a value of {metric}")
 
 
-def find_baseline(study: Study, name: str) -> Variant:
+def find_baseline(study: Study, name: str, role: str = "baseline") -> Variant:
     """The variant of a label, of factor=value pairs joined by commas, or of a level (`rope`).
 
-    Raises StudyError listing the labels when none or several match.
+    Raises StudyError, which calls it its `role`, listing the labels when none or several match.
     """
     for matches in (_by_label, _by_pairs, _by_level):
         found = [variant for variant in study.variants if matches(variant, name)]
         if len(found) == 1:
             return found[0]
         if found:
-            raise StudyError(f"baseline {name!r} names {len(found)} variants; choose one: {_labels(found)}")
-    raise StudyError(f"no baseline {name!r} in study {study.name}; the variants are: {_labels(study.variants)}")
+            raise StudyError(f"{role} {name!r} names {len(found)} variants; choose one: {_labels(found)}")
+    raise StudyError(f"no {role} {name!r} in study {study.name}; the variants are: {_labels(study.variants)}")
 
 
 def _labels(variants: Sequence[Variant]) -> str:

@@ -41,6 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m analysis.report", description=__doc__.splitlines()[0])
     commands.add_common(parser)
     parser.add_argument("--baseline", help="label of a variant, factor=value, or a level (default: the plan's first)")
+    parser.add_argument(
+        "--reference",
+        help="what scores 0 and 1 over several tasks: 0,1 or none,rope or {copy: [0, 1], sort: [0.1, 1]} "
+        "(default: the declared one, else relative to the baseline)",
+    )
     parser.add_argument("--all-pairs", action="store_true", help="add a table of every pair of variants")
     parser.add_argument(
         "--out", type=Path, help="folder of the report (default: STUDY/report; TABLE_report beside a CSV)"
@@ -58,6 +63,7 @@ def _report(options: argparse.Namespace) -> int:
         margin=options.margin,
         transform=options.transform,
         threshold=options.threshold,
+        reference=options.reference,
         task=options.task,
     )
     home, metric = sources.default_out(options.study), task_set.first.question.metric
@@ -90,6 +96,7 @@ def regenerate(task_set: TaskSet, options: argparse.Namespace) -> str:
         "--margin": options.margin,
         "--transform": options.transform,
         "--threshold": options.threshold,
+        "--reference": options.reference,
         "--task": options.task,
         "--sweep": study.sweep if options.sweep == "latest" else options.sweep,
     }

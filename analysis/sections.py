@@ -15,7 +15,7 @@ from analysis.factorial_tables import FactorialReport, factorial_report
 from analysis.lengths import length_tables
 from analysis.load import SEARCHED
 from analysis.overall_tables import overall_tables
-from analysis.plots.base import Drawn, Earlier, draw_aggregate, draw_all
+from analysis.plots.base import Drawn, Earlier, draw_aggregate, draw_all, draw_ranking
 from analysis.results import Comparison
 from analysis.search_parts import Part, search_parts
 from analysis.searches import Searches
@@ -83,6 +83,7 @@ def report_of(
         _section(task, one, folders[task], earlier, pairwise=pairwise) for task, one in task_set.comparisons.items()
     ]
     drawn = draw_aggregate(task_set.aggregate, earlier) if task_set.aggregate is not None else []
+    drawn += draw_ranking(task_set.ranking, earlier) if task_set.ranking is not None else []
     parts = search_parts(searches or Searches(), earlier)
     earlier.close()
     return Report(task_set, sections, overall_tables(task_set), drawn, command, parts)

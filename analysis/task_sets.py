@@ -4,19 +4,23 @@
 over tasks are scores, see `analysis.aggregate`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from analysis.aggregate import Aggregate, aggregate, labels_of, obstacle
+from ablate.records import SweepPlan
+from analysis.aggregate import Aggregate, aggregate, labels_of, scales_of
 from analysis.evidence import gather
 from analysis.load import load_study
+from analysis.over_tasks import Ranking, common_tasks, rank_tasks
 from analysis.question import Question, ask, find_baseline, metric_of
+from analysis.references import Reference, parse
 from analysis.results import Comparison
+from analysis.statistics import ranks
 from analysis.statistics.aggregate import FEWEST_TASKS
-from analysis.study import Study, StudyError
-from analysis.tasks import by_task, choose_task
+from analysis.study import Study, StudyError, Variant
+from analysis.tasks import TARGET, by_task, choose_task
 from analysis.verdicts import conclude
 
 
@@ -24,13 +28,17 @@ from analysis.verdicts import conclude
 class TaskSet:
     """The comparisons of a study by task, and the tasks that could not be compared, each with the reason.
 
-    `aggregate` is None unless there are at least three common tasks.
+    `aggregate` is None unless there are at least three common tasks with a scale (`reference` says what was declared
+    of it), `ranking` unless there are at least five common tasks.
     """
 
     study: Study
     comparisons: Mapping[str, Comparison]
     left_out: Mapping[str, str]
     aggregate: Aggregate | None
+    ranking: Ranking | None = None
+    reference: Reference | None = None
+    reference_problem: str = ""
 
     @property
     def several(self) -> bool:
@@ -51,13 +59,21 @@ class TaskSet:
     def remarks(self) -> list[str]:
         """What a reader must know of the tasks: left out, in no aggregate, too few for one."""
         lines = [f"task {task} is left out: {reason}" for task, reason in self.left_out.items()]
-        for task, one in self.comparisons.items():
-            if self.several and (reason := obstacle(one, self.labels)):
-                lines.append(f"task {task} is in no aggregate: {reason}")
         lines += [f"task {task} has no margin: no run of its baseline has finished" for task in self._without_margin]
-        if self.several and self.aggregate is None:
+        return lines + (self._unaggregated if self.several else [])
+
+    @property
+    def _unaggregated(self) -> list[str]:
+        """Which tasks are in no aggregate, and what there are too few tasks for."""
+        _, reasons = scales_of(self.comparisons, self.reference)
+        lines = [self.reference_problem] if self.reference_problem else []
+        lines += [f"task {task} is in no aggregate: {reason}" for task, reason in reasons.items()]
+        if self.aggregate is None:
             few = f"it takes {FEWEST_TASKS} with an ended run of every variant and a finished one"
             lines.append(f"no aggregate over tasks: {few}")
+        if self.ranking is None and len(self.labels) > 1:
+            there = len(common_tasks(self.comparisons))
+            lines.append(f"no verdict over tasks: it takes {ranks.FEWEST_TASKS} such tasks, and there are {there}")
         return lines
 
     @property
@@ -76,6 +92,7 @@ def compare_tasks(
     margin: float | str | None = None,
     transform: str | None = None,
     threshold: float | str | None = None,
+    reference: Any = None,
     task: str | None = None,
 ) -> TaskSet:
     """Compare every variant with the baseline, task by task; parameters as for `compare`.
@@ -83,7 +100,8 @@ def compare_tasks(
     With a `task` only that is given, corrected over the comparisons of all tasks all the same.
 
     The baseline of a task is its variant with the factors of the one asked for, named with or without the task. A
-    margin in per cent is of each task's own baseline; there is none where that has no finished run. Raises StudyError
+    margin in per cent is of each task's own baseline; there is none where that has no finished run. `reference` says
+    which values or variants score 0 and 1 in what goes over all tasks, see `analysis.references`. Raises StudyError
     when the question cannot be asked of the study.
     """
     whole = study if isinstance(study, Study) else load_study(study)
@@ -101,23 +119,66 @@ def compare_tasks(
     if not questions:
         reasons = "; ".join(f"{name}: {left_out.get(name, 'no run has finished')}" for name in tasks)
         raise StudyError(f"no task of study {whole.name} can be compared ({reasons})")
+    scale, problem = _reference(whole, tasks, reference, questions.values())
     found = conclude([gather(kept[name], question) for name, question in questions.items()])
     comparisons = dict(zip(questions, found, strict=True))
     if task is None:
-        return TaskSet(whole, comparisons, left_out, aggregate(comparisons))
+        return TaskSet(
+            whole, comparisons, left_out, aggregate(comparisons, scale), rank_tasks(comparisons), scale, problem
+        )
     if task not in comparisons:
         raise StudyError(f"task {task} cannot be compared: {left_out.get(task, 'no run has finished')}")
     return TaskSet(tasks[task], {task: comparisons[task]}, {}, None)
 
 
+def _reference(
+    whole: Study, tasks: Mapping[str, Study], given: Any, questions: Iterable[Question]
+) -> tuple[Reference | None, str]:
+    """The reference that is given, else the one that the study's plan declares for this metric.
+
+    What was declared for a sweep of other tasks or variants cannot be used, which the second value says.
+    """
+    question, declared = next(iter(questions)), whole.declared
+    planned = declared.get("reference") if question.metric == declared.get("metric", question.metric) else None
+    try:
+        before, problem = _checked(planned, whole, tasks, log=question.scale.is_log), ""
+    except StudyError as error:
+        before, problem = None, f"{error}; declared for this study and not used"
+    if given is None:
+        return before, problem
+    found = _checked(given, whole, tasks, log=question.scale.is_log)
+    after = bool(declared) and found != before
+    return (replace(found, after=after) if found is not None else None), ""
+
+
+def check_planned(plan: SweepPlan, reference: Any, target: str, *, log: bool) -> None:
+    """Raise StudyError for a reference that does not fit the tasks and variants of a plan; `target`: a task's class."""
+    variants = tuple(Variant(cell.cell, cell.label, cell.factors) for cell in plan.cells)
+    study = Study(plan.study, plan.id, variants, tuple(plan.seeds), (), config={TARGET: target})
+    _checked(reference, study, by_task(study), log=log)
+
+
+def _checked(given: Any, whole: Study, tasks: Mapping[str, Study], *, log: bool) -> Reference | None:
+    found = parse(given, tasks, lambda name: _label(whole, tasks, name, "reference"))
+    values = (found.values or {}).values() if found is not None else ()
+    if log and any(end <= 0 for ends in values for end in ends):
+        raise StudyError(f"reference {given}: transform log needs numbers above 0")
+    return found
+
+
 def _baseline(whole: Study, tasks: Mapping[str, Study], name: str | None) -> str:
-    """The label that the baseline has in every task; `name` may also be a label of the whole study."""
+    """The label that the baseline has in every task."""
+    return _label(whole, tasks, name or whole.variants[0].label, "baseline")
+
+
+def _label(whole: Study, tasks: Mapping[str, Study], name: str, role: str) -> str:
+    """The label within the tasks of a variant that a user names; that may also be a label of the whole study."""
     within = [variant for one in tasks.values() for variant in one.variants]
-    named = next((v for v in whole.variants if v.label == name), None) if name else whole.variants[0]
+    named = next((v for v in whole.variants if v.label == name), None)
     if named is not None:
         return next(variant.label for variant in within if variant.cell == named.cell)
     union = {variant.label: variant for variant in within}
-    return find_baseline(replace(whole, variants=tuple(union.values())), str(name)).label
+    return find_baseline(replace(whole, variants=tuple(union.values())), name, role).label
 
 
 def _obstacle(study: Study, metric: str, label: str) -> str:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from analysis.comparison_table import comparison_table, failures_table
+from analysis.over_tasks import sentences
 from analysis.overall_tables import overall_tables
 from analysis.results import Comparison
 from analysis.streams import only_streams
@@ -28,9 +29,11 @@ def print_task_set(task_set: TaskSet, console: Console, *, failures: bool = True
     console.print()
     console.rule(Text("all tasks"), align="left")
     tables = overall_tables(task_set)
-    for name in ("verdicts", "aggregate"):
+    for name in ("verdicts", "ranks", "aggregate"):
         if name in tables:
             print_table(tables[name], console)
+    if task_set.ranking is not None:
+        print_sentences(sentences(task_set.ranking), console)
     for remark in task_set.remarks:
         console.print(Text(f"note: {remark}", style="yellow"))
 

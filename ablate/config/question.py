@@ -1,4 +1,4 @@
-"""What a sweep declares of its question (`sweep.metric` to `sweep.margin`) and of its end (`sweep.until`), checked.
+"""What a sweep declares of its question (`sweep.metric` to `sweep.reference`) and of its end (`sweep.until`), checked.
 
 Only what can be known before there is a result. What the values mean for a comparison is in the analysis.
 """
@@ -54,6 +54,7 @@ def declared(sweep: SweepConfig) -> dict[str, Any]:
         "transform": sweep.transform.value,
         "threshold": sweep.threshold,
         "margin": sweep.margin,
+        "reference": sweep.reference,
     }
 
 

@@ -125,9 +125,11 @@ class RuntimeConfig:
 class SweepConfig:
     """What a sweep (`-m`) asks, what it does with runs that are there already, and when it stops.
 
-    `metric` to `margin` declare, before there is a result, what will be compared: the final metric, which values are
+    `metric` to `reference` declare, before there is a result, what will be compared: the final metric, which values are
     better (null: by its name), its scale, the value that solves the task, and the smallest difference of interest
-    (0.01, or "2%" of the baseline's mean). They are kept with the plan and are the report's defaults.
+    (0.01, or "2%" of the baseline's mean). `reference` says what scores 0 and 1 over several tasks: two values of the
+    metric ([0, 1]), by task ({copy: [0, 1]}), or two variants ([none, rope]); null: relative to the baseline. They are
+    kept with the plan and are the report's defaults.
     With `until=decided` seeds are added in blocks of `block`, at most `max_seeds` (null: 40, or the seeds given).
     """
 
@@ -136,6 +138,7 @@ class SweepConfig:
     transform: Transform = Transform.none
     threshold: float | None = None
     margin: int | float | str | None = None
+    reference: Any = None
     until: Until = Until.planned
     block: int | None = None
     max_seeds: int | None = None

@@ -25,7 +25,7 @@ from ablate.config.arguments import TEXT_KEYS, given, keep_text
 from ablate.config.errors import ConfigError
 from ablate.config.labels import label_of
 from ablate.config.register import known_groups
-from ablate.config.schema import RunConfig, Until
+from ablate.config.schema import RunConfig, Transform, Until
 from ablate.jsonfiles import canonical_json
 from ablate.records import PlannedCell, StudyFolder, SweepPlan
 from ablate.sweep.cells import Cell, Composer
@@ -67,8 +67,24 @@ def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]
     until = _until(first, merged, pool)
     sweep = new_sweep(merged, pool[: until["block"]] if until else pool, cells, arguments)
     sweep.until = until
+    _check_reference(sweep, first)
     sources = {cell.planned.cell: cell.source for cell in cells}
     return Plan(sweep, StudyFolder(studies[0]), first, sources, pool)
+
+
+def _check_reference(sweep: SweepPlan, config: RunConfig) -> None:
+    """Raise ConfigError for a `sweep.reference` that does not fit the tasks and variants of the sweep."""
+    if config.sweep.reference is None:
+        return
+    from analysis.study import StudyError  # noqa: PLC0415  (pandas and scipy, needed only here)
+    from analysis.task_sets import check_planned  # noqa: PLC0415
+
+    log = config.sweep.transform is Transform.log
+    try:
+        check_planned(sweep, config.sweep.reference, str(config.task["_target_"]), log=log)
+    except StudyError as error:
+        text = str(error)
+        raise ConfigError(f"sweep.{text}" if text.startswith("reference") else f"sweep.reference: {text}") from None
 
 
 def _until(config: RunConfig, cells: Sequence[PlannedCell], pool: Sequence[int]) -> dict[str, Any] | None:

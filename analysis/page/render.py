@@ -13,6 +13,7 @@ from ablate.records import RunRecord
 from analysis import wording
 from analysis.checklist import Answer, checklist
 from analysis.formatting import factor_value
+from analysis.over_tasks import sentences
 from analysis.page.curves import Curves, interactive
 from analysis.page.runs import Anchors, RunGroup, anchors, links_of_matrix, links_to_runs, run_groups
 from analysis.page.tables import to_html
@@ -95,6 +96,7 @@ def render_page(report: Report, *, linked: bool) -> str:
         title=report.title,
         several=task_set.several,
         remarks=task_set.remarks if task_set.several else [],
+        over_tasks=sentences(task_set.ranking) if task_set.ranking is not None else [],
         overall={name: to_html(table, kind="sortable") for name, table in report.tables.items()},
         captions={name: table.caption for name, table in report.tables.items()},
         figures=[_figure(drawn) for drawn in report.drawn],

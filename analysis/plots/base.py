@@ -24,6 +24,7 @@ from ablate.jsonfiles import write_atomic
 from analysis import plots
 from analysis.aggregate import Aggregate
 from analysis.cache import Cache
+from analysis.over_tasks import Ranking
 from analysis.plots.style import RC
 from analysis.results import Comparison
 from analysis.searches import Search, Tuning
@@ -73,6 +74,11 @@ def all_plots() -> list[Plot[Comparison]]:
 def aggregate_plots() -> list[Plot[Aggregate]]:
     """Every plot of an aggregate over tasks, by name."""
     return _plots("prepare_aggregate")
+
+
+def ranking_plots() -> list[Plot[Ranking]]:
+    """Every plot of ranks over tasks, by name."""
+    return _plots("prepare_ranking")
 
 
 def search_plots() -> list[Plot[Search]]:
@@ -128,6 +134,11 @@ def draw_all(comparison: Comparison, earlier: "Earlier | None" = None, folder: s
 def draw_aggregate(aggregate: Aggregate, earlier: "Earlier | None" = None) -> list[Drawn]:
     """Every plot of an aggregate."""
     return _drawn(aggregate_plots(), aggregate, earlier or Earlier(), "")
+
+
+def draw_ranking(ranking: Ranking, earlier: "Earlier | None" = None) -> list[Drawn]:
+    """Every plot of ranks over tasks."""
+    return _drawn(ranking_plots(), ranking, earlier or Earlier(), "")
 
 
 def draw_search(search: Search, earlier: "Earlier", folder: str) -> list[Drawn]:

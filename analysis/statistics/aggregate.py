@@ -1,6 +1,6 @@
-"""Scores over several tasks: normalisation, interquartile mean, performance profile, and their intervals over seeds.
+"""Scores over several tasks: interquartile mean, performance profile, and their intervals over seeds.
 
-    score       (worst - y) / (worst - best): 0 for the worst and 1 for the best finished run of a task; failures are 0
+    score       (y - y_0) / (y_1 - y_0), the values y_0 and y_1 of a task fixed by `analysis.references`
     IQM         mean of the middle half of all scores, runs × tasks (25 % trimmed mean)
     profile     F(tau) = share of the scores above tau
     interval    theta ± t_{.975, n-1} · sqrt((n - 1)/n · sum_i (theta_(i) - mean theta_(.))²)
@@ -13,8 +13,9 @@ Measured coverage of nominal 95 % intervals for the IQM of 4 tasks at n = 3 / 5 
 part of it is a test): tasks independent, jackknife .96 / .93 / .95 / .94, percentile bootstrap .83 / .88 / .92 / .93;
 scores of one seed correlated .5, jackknife .95 / .95 / .94 / .95, bootstrap .68 / .78 / .80 / .81; the same with a
 fifth of the runs failed, jackknife .95 / .95 / .94 / .94, bootstrap .79 / .86 / .88 / .90. Two copies of one variant on
-4 tasks, scored by their own best and worst run: the interval of the difference holds 0 in .95 / .97 / .94 of 1,000
-studies of 3 / 5 / 10 seeds, in .96 / .95 / .96 with a fifth of the runs failed.
+4 tasks, scored by the mean and deviation of one of them: the interval of the difference holds 0 in .97 / .96 / .95 of
+1,000 studies of 3 / 5 / 10 seeds, in .95 / .95 / .95 with scores of one seed correlated .5, and with a fifth of the
+runs failed as well in .94 / .95 of 5 / 10 seeds.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,14 +40,6 @@ class Estimate:
     value: float
     interval: Interval | None
     n: int
-
-
-def normalise(values: Array, finished: Array, *, lower_is_better: bool) -> Array:
-    """The scores of values by the worst and best of all finished runs of the task; 1 for all when these are equal."""
-    low, high = float(finished.min()), float(finished.max())
-    if is_constant(finished, float(np.abs(finished).max())) or high == low:
-        return np.ones_like(values)
-    return (high - values) / (high - low) if lower_is_better else (values - low) / (high - low)
 
 
 def iqm(scores: Array) -> float:

@@ -13,27 +13,16 @@ from scipy import stats
 from ablate.records import Status
 from analysis.aggregate import aggregate, profile
 from analysis.load import load_study
-from analysis.statistics.aggregate import iqm, jackknife, normalise, share_above
+from analysis.statistics.aggregate import iqm, jackknife, share_above
 from analysis.statistics.intervals import t_interval
 from analysis.task_sets import compare_tasks
 
 SHIFTS = {"copy": 0.0, "sort": 1.0, "count": 5.0}
+BY_TASK = {task: [shift, shift + 4] for task, shift in SHIFTS.items()}
 
 
 def pooled(units):
     return iqm(np.concatenate(units))
-
-
-def test_scores_run_from_the_worst_to_the_best_finished_run():
-    finished = np.array([1.0, 2.0, 5.0])
-    assert normalise(finished, finished, lower_is_better=True) == pytest.approx([1, 0.75, 0])
-    assert normalise(finished, finished, lower_is_better=False) == pytest.approx([0, 0.25, 1])
-
-
-def test_a_task_whose_runs_are_all_equal_gives_each_the_best_score():
-    finished = np.full(4, 0.3) * [1, 1, 1, 1 + 1e-15]
-    assert list(normalise(finished, finished, lower_is_better=True)) == [1, 1, 1, 1]
-    assert list(normalise(np.zeros(1), np.zeros(3), lower_is_better=True)) == [1]
 
 
 def test_the_iqm_is_the_mean_of_the_middle_half():
@@ -84,9 +73,9 @@ def test_the_interval_of_the_iqm_covers_the_truth_although_scores_of_a_seed_are_
 
 
 def small(path, **more):
-    """Losses 0, 2, 4 of rope and 1, 3, 4 of roper on every task, so that scores are (4 - loss) / 4."""
+    """Losses 0, 2, 4 of rope and 1, 3, 4 of roper on every task: scores of (4 - loss) / 4 by these references."""
     suite(path, {"rope": [0.0, 2.0, 4.0], "roper": [1.0, 3.0, 4.0]}, shifts=SHIFTS, **more)
-    return compare_tasks(path)
+    return compare_tasks(path, reference=BY_TASK)
 
 
 def test_a_small_aggregate_is_as_worked_out_by_hand(tmp_path):
@@ -111,14 +100,15 @@ def test_a_small_aggregate_is_as_worked_out_by_hand(tmp_path):
     assert [one.value for one in profile(rope, [0.0, 0.5, 0.99, 1.0])] == pytest.approx([2 / 3, 1 / 3, 1 / 3, 0])
 
 
-def test_a_failed_run_scores_0_and_one_that_has_not_ended_nothing(tmp_path):
+def test_a_failed_run_is_below_every_score_and_counts_as_the_worst_in_a_mean(tmp_path):
     changes = {
         ("copy", "roper", 0): ending(Status.diverged),
         ("sort", "roper", 0): ending(Status.failed),
         ("count", "roper", 0): ending(Status.running),
     }
     _, roper = small(tmp_path / "s", changes=changes).aggregate.variants
-    assert (roper.scores["copy"][0], roper.scores["sort"][0]) == (0, 0)
+    assert (roper.scores["copy"][0], roper.scores["sort"][0]) == (-np.inf, -np.inf)
+    assert roper.floor == 0
     assert 0 not in roper.scores["count"]
     assert (roper.n_failed, roper.n_runs) == (2, 8)
 
@@ -126,8 +116,8 @@ def test_a_failed_run_scores_0_and_one_that_has_not_ended_nothing(tmp_path):
 def test_the_difference_is_over_the_runs_that_ended_in_both(tmp_path):
     changes = {("copy", "rope", 0): ending(Status.running)}
     _, roper = small(tmp_path / "s", changes=changes).aggregate.variants
-    # On the task copy the best finished run is now roper's first, with 1, and the worst have 4.
-    copy = [((4 - 2) / 3, (4 - 3) / 3), (0.0, 0.0)]
+    # A run that is missing moves no other score, because the scale is not that of the runs there are.
+    copy = [(0.5, 0.25), (0.0, 0.0)]
     rest = [(1.0, 0.75), (0.5, 0.25), (0.0, 0.0)] * 2
     rope, own = zip(*copy, *rest, strict=True)
     assert roper.difference.value == pytest.approx(iqm(np.array(own)) - iqm(np.array(rope)))
@@ -136,7 +126,7 @@ def test_the_difference_is_over_the_runs_that_ended_in_both(tmp_path):
 
 def test_higher_is_better_gives_the_mirrored_scores(tmp_path):
     lower = small(tmp_path / "s").aggregate
-    higher = compare_tasks(tmp_path / "s", direction="higher").aggregate
+    higher = compare_tasks(tmp_path / "s", direction="higher", reference=BY_TASK).aggregate
     for one, other in zip(lower.variants, higher.variants, strict=True):
         assert other.iqm.value == pytest.approx(1 - one.iqm.value)
         mirrored = {t: {s: 1 - x for s, x in own.items()} for t, own in one.scores.items()}
@@ -165,18 +155,18 @@ def test_a_run_that_diverges_never_raises_a_score(tmp_path, seed):
     assert after.iqm.value <= before.iqm.value
 
 
-def test_a_profile_falls_from_the_share_above_0_to_none_above_1(tmp_path):
+def test_a_profile_falls_from_all_runs_to_none(tmp_path):
     arms = {"rope": noise(0, 6), "roper": noise(1, 6)}
     suite(tmp_path / "s", arms, shifts=SHIFTS)
     for one in compare_tasks(tmp_path / "s").aggregate.variants:
-        shares = profile(one, np.linspace(0, 1, 21))
+        shares = profile(one, np.linspace(-9, 9, 37))
         assert all(a.value >= b.value for a, b in pairwise(shares))
-        assert shares[-1].value == 0
+        assert (shares[0].value, shares[-1].value) == (1, 0)
         scores = np.array([x for own in one.scores.values() for x in own.values()])
-        assert shares[10].value == pytest.approx(np.mean(scores > 0.5)) == share_above(scores, 0.5)
-        by_seed = [np.mean([own[seed] > 0.5 for own in one.scores.values()]) for seed in range(6)]
+        assert shares[18].value == pytest.approx(np.mean(scores > 0)) == share_above(scores, 0)
+        by_seed = [np.mean([own[seed] > 0 for own in one.scores.values()]) for seed in range(6)]
         low, high = t_interval(np.array(by_seed))
-        assert shares[10].interval == pytest.approx((max(0, low), min(1, high)))
+        assert shares[18].interval == pytest.approx((max(0, low), min(1, high)))
 
 
 def test_without_shared_seeds_there_is_no_paired_difference(tmp_path):

@@ -144,6 +144,7 @@ def test_real_decisions_end_a_real_sweep(sweep):
         "transform": "none",
         "threshold": None,
         "margin": "2%",
+        "reference": None,
     }
     assert plan.until["ended"]
     assert "Seeds added in blocks of 3" in " ".join(result.out.split())
