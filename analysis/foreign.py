@@ -13,74 +13,29 @@
 How files of metrics are read is in `foreign_logs`.
 """
 
-import difflib
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ablate.jsonfiles import canonical_json
 from ablate.records import RunFolder, RunRecord, Status
 from analysis import configs
 from analysis.cache import Cache
 from analysis.foreign_cells import find_cells
 from analysis.foreign_logs import MetricLog, ReadLog, Wanted, read_metric
+from analysis.foreign_runs import ForeignRun, check_column, find_runs
 from analysis.foreign_steps import ROWS, Steps, choose_steps
 from analysis.load import existing, unique_labels
 from analysis.progress import tracked
-from analysis.run_folders import RunFolders, find_run_folders
+from analysis.run_folders import find_run_folders
 from analysis.seed_key import find_seed_key, seed_of
 from analysis.series import EMPTY, Series, series_of
 from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
-
-
-@dataclass(frozen=True)
-class ForeignRun:
-    """One run folder: what was asked of it, and the file of its metrics (None when there is none)."""
-
-    path: Path
-    place: str
-    file: Path | None
-    files: int
-    log: MetricLog | None = None
-    series: Series = EMPTY
-    factors: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
-
-    @functools.cached_property
-    def overrides(self) -> dict[str, Any]:
-        """The overrides by key."""
-        return configs.read_overrides(RunFolder(self.path))
-
-    @functools.cached_property
-    def config(self) -> dict[str, Any]:
-        """The config as flat dotted keys."""
-        return configs.read_hydra_config(RunFolder(self.path))
-
-    def setting(self, key: str) -> Any:
-        """What a key is set to: by its override, else in the config; None when neither says."""
-        return self.overrides[key] if key in self.overrides else self.config.get(key)
-
-    @property
-    def written(self) -> int:
-        """When the file of metrics was written, in ns of the epoch; 0 without one."""
-        return self.file.stat().st_mtime_ns if self.file is not None else 0
-
-    @property
-    def cell(self) -> str:
-        """The identity of the run's variant."""
-        return sha256(canonical_json(self.factors).encode()).hexdigest()
-
-    @property
-    def finite(self) -> bool:
-        """Whether the run's last value is a number to compute with."""
-        return bool(self.series.step.size and np.isfinite(self.series.value[-1]))
 
 
 def load_runs(
@@ -98,13 +53,12 @@ def load_runs(
     """
     root, wanted = existing(Path(path)), Wanted.parse(metrics)
     folders = find_run_folders(root)
-    runs = _runs(folders, wanted)
-    _check_files(root, runs, wanted)
+    runs = find_runs(folders, wanted)
     runs = [
         replace(run, log=read_metric(run.file, wanted.column, step_key) if run.file else None)
         for run in tracked(runs, "reading logs of runs")
     ]
-    _check_column(runs, wanted)
+    check_column(runs, wanted)
     what = f"{wanted.column} of {wanted.pattern}"
     steps = choose_steps({run.place: run.log for run in runs if run.log}, what, step_key)
     runs = [replace(run, series=_series(run.log, steps)) for run in runs]
@@ -114,44 +68,6 @@ def load_runs(
     kept, lost = _newest(_with_seeds(runs, key))
     remarks = [*folders.remarks(), *cells.remarks, *_log_remarks(runs, steps, wanted)]
     return _study(root, kept, lost, wanted, remarks, paired=key is not None)
-
-
-def _runs(found: RunFolders, wanted: Wanted) -> list[ForeignRun]:
-    if not found.runs:
-        looked = "no run folders here; none below it holds .hydra/overrides.yaml or .hydra/config.yaml"
-        raise StudyError("; ".join([f"{found.root}: {looked}", *found.remarks()]))
-    runs = []
-    for folder in tracked(found.runs, "looking at run folders"):
-        files = wanted.files(folder)
-        place = folder.relative_to(found.root).as_posix()
-        runs.append(ForeignRun(folder, place, files[-1] if files else None, len(files)))
-    return runs
-
-
-def _check_files(root: Path, runs: Sequence[ForeignRun], wanted: Wanted) -> None:
-    if any(run.file for run in runs):
-        return
-    there = sorted(path.name for path in runs[0].path.iterdir() if not path.name.startswith("."))
-    near = difflib.get_close_matches(wanted.pattern, there, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    holds = f"{runs[0].place} holds: {', '.join(there) or 'nothing'}"
-    raise StudyError(f"no file matches {wanted.pattern!r} in any of {len(runs)} run folders of {root}{hint}; {holds}")
-
-
-def _check_column(runs: Sequence[ForeignRun], wanted: Wanted) -> None:
-    """Raise StudyError when no run has a value; of a column that is there, it names a cell."""
-    logs = [run.log for run in runs if run.log]
-    if any(log.rows for log in logs):
-        return
-    none = f"no run has a value in column {wanted.column!r} of {wanted.pattern}"
-    if wrong := next((cell for log in logs for cell in log.wrong), None):
-        raise StudyError(f"{none}; {wrong!r} is no number")
-    columns = next((log.columns for log in logs if log.columns), None)
-    if columns is None:
-        raise StudyError(f"{none}; there are no records in {logs[0].file}")
-    near = difflib.get_close_matches(wanted.column, columns, n=1)
-    hint = f"; did you mean {near[0]}?" if near else "."
-    raise StudyError(f"{none}{hint} There are: {', '.join(columns)}")
 
 
 def _series(log: MetricLog | None, steps: Steps) -> Series:
@@ -250,7 +166,11 @@ def _ended(run: ForeignRun, wanted: Wanted, step: int | None) -> dict[str, Any]:
         return {"error": {"type": "no metrics", "message": f"no file matches {wanted.pattern}"}}
     if not run.series.step.size:
         columns = ", ".join(run.log.columns) if run.log else ""
-        there = f"no {wanted.column} in %s; there are: {columns}" if columns else "there are no records in %s"
+        there = (
+            f"no {wanted.column} in %s; there are: {columns}"
+            if columns
+            else "there are no records that can be read in %s"
+        )
         where = run.file.relative_to(run.path).as_posix()
         return {"error": {"type": "no value", "message": there % where}}
     place = -1 if step is None or not run.finite else int(np.searchsorted(run.series.step, step))
@@ -289,7 +209,8 @@ def _log_remarks(runs: Sequence[ForeignRun], steps: Steps, wanted: Wanted) -> It
     if wrong:
         (first, *_), place = wrong[0]
         count = sum(len(cells) for cells, _ in wrong)
-        yield f"{count} cells of {wanted.column} are no numbers and are left out, such as {first!r} in {place}"
+        cells = "1 cell" if count == 1 else f"{count} cells"
+        yield f"left out: {cells} of {wanted.column} without a number, such as {first!r} in {place}"
     back = [run for run in runs if run.log and run.log.rows and steps.of(run.log)[-1] < run.series.step[-1]]
     if back:
         last, most = steps.of(back[0].log)[-1], back[0].series.step[-1]  # type: ignore[arg-type]

@@ -101,7 +101,7 @@ def _find(runs: Sequence[Settings], seed_key: str | None) -> Cells:
     given = configs.differing({run.place: run.overrides for run in runs}, left_out={seed_key})
     keys = list(dict.fromkeys(key for factors in given.values() for key in factors))
     settings = {run.place: {key: run.setting(key) for key in keys if _has(run, key)} for run in runs}
-    one_off = _one_off_overrides(settings, keys, seeds)
+    one_off = _one_off_overrides(settings, keys, seeds, with_configs=all(run.config for run in runs))
     overridden = {place: _only(factors, set(keys) - set(one_off)) for place, factors in settings.items()}
     firsts, per_run, remarks = _config_factors(runs, overridden, seeds, {*keys, seed_key})
     if one_off or per_run:
@@ -119,19 +119,21 @@ def _only(settings: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
 
 
 def _one_off_overrides(
-    settings: Mapping[str, Mapping[str, Any]], keys: Sequence[str], seeds: Texts | None
+    settings: Mapping[str, Mapping[str, Any]], keys: Sequence[str], seeds: Texts | None, *, with_configs: bool
 ) -> list[str]:
     """Overrides such as output_dir=out/rope_3, which name a run and not a variant; only where seeds are known.
 
-    Their names or values say so, each value belongs to one variant and seed alone, and most runs are told apart by
-    variant and seed without them: where they are all that tells variants apart they stay.
+    Their names or values say so, and each value belongs to one variant and seed alone. As they may be all that tells
+    variants apart, most runs must be told apart without them, or the configs must be there to tell it; a name, which
+    may stand for a change of the code, is kept in the latter case.
     """
-    columns = {key: _column(settings, key) for key in keys}
     doubtful = [key for key in keys if _is_where_and_when(key) or _look_one_off(settings, key)]
-    cells = {place: canonical_json(_only(one, set(keys) - set(doubtful))) for place, one in settings.items()}
-    if seeds is None or 2 * len(set(_both(cells, seeds).values())) <= len(settings):
-        return []
-    return [key for key in doubtful if _determines(columns[key], _both(cells, seeds))]
+    for left_out in (doubtful, [key for key in doubtful if not key.endswith("name")] if with_configs else []):
+        cells = {place: canonical_json(_only(one, set(keys) - set(left_out))) for place, one in settings.items()}
+        pairs = _both(cells, seeds) if seeds is not None else {}
+        if 2 * len(set(pairs.values())) > len(settings) or (pairs and left_out is not doubtful):
+            return [key for key in left_out if _determines(_column(settings, key), pairs)]
+    return []
 
 
 def _config_factors(
@@ -151,7 +153,7 @@ def _config_factors(
             groups.setdefault(_partition(columns[key]), []).append(key)
     remarks = [
         f"runs that differ in {first}, which is not overridden, are variants of their own"
-        + (f"; {_listed(rest)} changes with it" if rest else "")
+        + (f"; with it change {_listed(rest)}" if rest else "")
         for first, *rest in groups.values()
     ]
     return [first for first, *_ in groups.values()], per_run, remarks

@@ -85,7 +85,7 @@ class MetricLog:
         """All columns of whole numbers that rise from value to value."""
         records, _ = _read(self.file)
         kept = [records[row] for row in self.rows]
-        columns = {reading.same_name(name): _steps(kept, name) for name in self.columns}
+        columns = {name: _steps(kept, _alike(name, self.columns)) for name in self.columns}
         return [
             name
             for name, steps in columns.items()
@@ -100,7 +100,7 @@ def read_metric(file: Path, metric: str, step_key: str | None = None) -> MetricL
     records, mark = _read(file)
     columns = list(dict.fromkeys(name for record in records for name in record if name))
     names = _alike(metric, columns)
-    cells = [next((record[name] for name in names if name in record), "") for record in records]
+    cells = [_cell(record, names) for record in records]
     try:
         decimal = mark([cell for cell in cells if isinstance(cell, str)])
     except ValueError as error:
@@ -110,7 +110,7 @@ def read_metric(file: Path, metric: str, step_key: str | None = None) -> MetricL
     wrong = [str(cell) for cell, value in zip(cells, numbers, strict=True) if value is None and str(cell).strip()]
     asked = _alike(step_key, columns) if step_key else [name for name in columns if canonical(name)]
     kept = [records[row] for row in rows]
-    steps = {reading.same_name(name): _steps(kept, name) for name in reversed(asked) if name not in names}
+    steps = {reading.same_name(name): _steps(kept, _alike(name, columns)) for name in asked if name not in names}
     return MetricLog(file, columns, rows, [value for value in numbers if value is not None], steps, wrong)
 
 
@@ -143,9 +143,14 @@ def _number(cell: Any, mark: str) -> float | None:
         return None
 
 
-def _steps(records: Sequence[Record], name: str) -> list[int] | None:
-    """A column as steps; None unless every record has a whole number there."""
-    steps = [_step(record.get(name)) for record in records]
+def _cell(record: Record, names: Sequence[str]) -> Any:
+    """What a record has in the first of these columns that it has; blank without any."""
+    return next((record[name] for name in names if name in record), "")
+
+
+def _steps(records: Sequence[Record], names: Sequence[str]) -> list[int] | None:
+    """A column, under any of its spellings, as steps; None unless every record has a whole number there."""
+    steps = [_step(_cell(record, names)) for record in records]
     return [step for step in steps if step is not None] if None not in steps else None
 
 

@@ -1,8 +1,9 @@
 """Which column tells the steps of another program's records, the same one for all runs.
 
 It is the first known one (KNOWN, in any case, with or without a section such as trainer/) that is a whole number in
-every record of the metric, in every run; not one that starts again while an epoch or a global step goes on, for it
-counts within that. Where no run has one, row numbers stand in, if all runs have the metric in the same rows.
+every record of the metric, in every run; not one that starts again, or never moves, while an epoch or a global step
+goes on, for it counts within that. Where no run has one, row numbers stand in, if all runs have the metric in the same
+rows.
 """
 
 import math
@@ -123,9 +124,14 @@ def _valid(log: Stepped) -> list[str]:
 
 
 def _counts_within(key: str, other: str, columns: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a column goes back while another, of epochs or all steps, goes on; after a resume both go back."""
+    """Whether a column goes back, or never moves, while another, of epochs or all steps, goes on.
+
+    After a resume both go back.
+    """
     if canonical(other) not in (*COARSE, *TOTALS):
         return False
+    if len(set(columns[key])) == 1:
+        return len(set(columns[other])) > 1
     both = zip(pairwise(columns[key]), pairwise(columns[other]), strict=True)
     return any(after < before and later > sooner for (before, after), (sooner, later) in both)
 
@@ -166,5 +172,5 @@ def _advice(logs: Mapping[str, Stepped]) -> str:
     first, *others = (log.rising() for log in logs.values())
     could = [name for name in first if all(name in names for names in others)]
     if not could:
-        return "no other column rises in whole numbers; log one named step in all runs"
+        return "no other column rises in whole numbers, so --step-key can name none; log one named step in all runs"
     return f"name the column that does with --step-key COLUMN; these rise in whole numbers: {', '.join(could)}"

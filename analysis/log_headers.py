@@ -1,8 +1,8 @@
 """Logs in CSV whose header changes on the way, as after a resume that logs more columns: each row by its own header.
 
 A row is a header when it equals an earlier one, or when no cell is a number or blank and it shares a column with the
-header in force. A header may follow a line that was cut off, without a line break between;
-what was cut off is left out. Rows that fit no header are refused with their line: their values would get wrong names.
+header in force. A header may follow a line that was cut off, without a line break between; what was cut off is left
+out, as are comments behind #. Rows that fit no header are refused with their line: their values would get wrong names.
 """
 
 import re
@@ -39,13 +39,15 @@ class _Log:
 
     def take(self, row: Row) -> None:
         """Read one row."""
-        row = Row(row.line, [cell.strip(' \t"') for cell in row.cells])
+        row = Row(row.line, [cell.strip(' \t"\ufeff') for cell in row.cells])
+        is_comment = row.cells[0].startswith("#")
+        row.cells[0] = row.cells[0].lstrip("# ")
         while self.commas_end_lines and not row.cells[-1]:
             row.cells.pop()
         header = self._header(row) if self.headers else row.cells
-        if header is not None:
+        if header is not None and (len(header) > 1 or not is_comment):
             self._begin(Row(row.line, header))
-        else:
+        elif not is_comment:
             self._check(row)
             self.records.append(dict(zip(self.headers[-1].cells, row.cells, strict=False)))
 

@@ -219,8 +219,22 @@ def _values(path: Path, text: str, *, torn: bool) -> Iterator[tuple[int, Any]]:
                 reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error).partition(" while")[0]
                 where = error.lineno if isinstance(error, json.JSONDecodeError) else line
                 raise StudyError(f"{path}: JSON that cannot be read, line {where}: {reason}") from None
-            end = text.find("\n", start)
-            place = len(text) if end < 0 else end
+            place = _behind_cut_off(text, start, decoder)
+
+
+def _behind_cut_off(text: str, start: int, decoder: json.JSONDecoder) -> int:
+    """Where to go on after a record that was cut off: at a whole one that ends its line, else after the line."""
+    end = text.find("\n", start)
+    end = len(text) if end < 0 else end
+    at = start
+    while (at := text.find("{", at + 1, end)) >= 0:
+        try:
+            _, stop = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            continue
+        if not text[stop:end].strip():
+            return at
+    return end
 
 
 class _TwiceError(ValueError):

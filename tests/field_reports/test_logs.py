@@ -121,7 +121,7 @@ def test_w4_a_config_that_was_changed_on_disk_makes_another_variant_not_reruns(t
     assert values == {"depth=2": [0.5, 0.51, 0.52], "depth=4": [0.7, 0.71, 0.72]}
     assert (study.seeds, study.shared_seeds, study.replaced) == ((0, 1, 2), True, ())
     told = "runs that differ in model.depth, which is not overridden, are variants of their own"
-    assert study.remarks == (f"{told}; model.width changes with it",)
+    assert study.remarks == (f"{told}; with it change model.width",)
 
 
 def test_w4_beside_an_override_too(tmp_path):
@@ -198,6 +198,28 @@ def test_w4_a_folder_of_output_that_is_overridden_in_every_run_makes_no_variants
     values, study = found(tmp_path)
     assert values == GRID
     assert study.remarks == ("keys that differ in every run make no variants: output_dir, run_name",)
+
+
+@pytest.mark.parametrize("key", ["output_dir=out/{1}{2}", "output_dir=out/{0}{1}{2}", "run_id={0}{1}{2}"])
+def test_w4_a_whole_sweep_again_whose_folders_or_numbers_are_overridden_is_reruns(tmp_path, key):
+    for sweep in range(2):
+        for model, losses in ARMS.items():
+            for seed, loss in enumerate(losses):
+                run = tmp_path / f"{sweep}{model}{seed}"
+                overrides = [f"model={model}", f"seed={seed}", key.format(sweep, model, seed)]
+                touch(one_run(run, overrides, loss - 0.1 * sweep, {"seed": seed, "lr": 0.1}) / "metrics.csv", sweep)
+    values, study = found(tmp_path)
+    assert values == {label: [loss - 0.1 for loss in losses] for label, losses in GRID.items()}
+    assert len(study.replaced) == 6
+
+
+def test_w4_the_metrics_of_one_run_are_not_those_of_another(tmp_path):
+    for seed in range(2):
+        one_run(tmp_path / str(seed), [f"seed={seed}"], 0.5)
+    (tmp_path / "1" / "metrics.csv").unlink()
+    (tmp_path / "1" / "metrics.csv").symlink_to(tmp_path / "0" / "metrics.csv")
+    with pytest.raises(StudyError, match=r"^0 and 1 have one and the same file of metrics, .*; give each its own"):
+        load_runs(tmp_path, DENSE)
 
 
 @pytest.mark.parametrize("name", ["exp_name={}", "exp_name={}_s{}", "output_dir=runs/{}/{}"])
@@ -277,6 +299,10 @@ HEADERS = {
     ),
     "a quote left open, none after": ('step,note,val_loss\n1,"ok",.5\n2,"cut of\n2,ok,.45\n', [0.5, 0.45]),
     "a cell of several lines": ('step,note,val_loss\n1,"a\nb",.5\n2,"c ""d"" \n\n",.45\n', [0.5, 0.45]),
+    "other case": ("step,val_loss\n1,.5\nStep,Val_Loss,acc\n2,.45,.13\n", [0.5, 0.45]),
+    "byte order marks": ("\ufeffstep,val_loss\n1,.5\n\ufeffstep,acc,val_loss\n2,.13,.45\n", [0.5, 0.45]),
+    "comments": ("# run 7\n# step,val_loss\n1,.5\n# resumed, from 1\n2,.45\n", [0.5, 0.45]),
+    "a header cut off": ("step,val_loss\n1,.5\nstep,ac\nstep,acc,val_loss\n2,.13,.45\n", [0.5, 0.45]),
     "blank lines": ("\nstep,val_loss\n1,.5\n\n\nstep,acc,val_loss\n\n2,.13,.45\n", [0.5, 0.45]),
     "carriage returns": ("step,val_loss\r\n1,.5\r\nstep,acc,val_loss\r\n2,.13,.45\r\n", [0.5, 0.45]),
     "semicolons": ("step;val_loss\n1;0,5\nstep;acc;val_loss\n2;0,13;0,45\n", [0.5, 0.45]),
@@ -367,6 +393,7 @@ def test_w3_the_usual_step_columns_are_known_in_any_case(tmp_path, name):
         ("step,epoch,val_loss\n1_000,1,.5\n2_000,2,.4\n", "epoch", [1, 2]),
         ("step,epoch,val_loss\n1e30,1,.5\n2e30,2,.4\n", "epoch", [1, 2]),
         ("step,val_loss\n1.0,.5\n2e0,.4\n", "step", [1, 2]),
+        ("step,epoch,val_loss\n0,1,.5\n0,2,.4\n", "epoch", [1, 2]),
     ],
 )
 def test_w3_the_finest_column_that_counts_on_in_every_record_is_taken(tmp_path, text, column, steps):
@@ -387,7 +414,11 @@ def pair(root, first, second):
     [
         ("k,val_loss\n50,.5\n100,.4\n", "k,val_loss\n100,.4\n", "runs have 1 to 2 values, .* with --step-key COLUMN"),
         ("k,a,val_loss\n1,7,.5\n2,7,.4\n", "k,a,val_loss\n1,7,\n2,7,.5\n3,7,.4\n", "values in different rows.*: k$"),
-        ("val_loss\n.5\n.4\n", "val_loss\n.5\n", "no other column rises in whole numbers; log one named step in all"),
+        (
+            "val_loss\n.5\n.4\n",
+            "val_loss\n.5\n",
+            "no other column rises in whole numbers, so --step-key can name none; log one",
+        ),
         ("step,val_loss\n1,.5\n", "iteration,val_loss\n1,.5\n", r"steps of all runs \(step in a; iteration in b\)"),
         ("step,val_loss\n1,.5\n", "val_loss\n.5\n", r"no column tells the steps of all runs \(step in a; none in b\)"),
         (
@@ -453,6 +484,11 @@ FORMATS = {
     "UTF-16": ("metrics.csv", CURVE.encode("utf-16")),
     "JSON lines": ("log.jsonl", "\n".join(map(json.dumps, RECORDS)).encode()),
     "JSON lines, gzip": ("log.jsonl.gz", gzip.compress("\n".join(map(json.dumps, RECORDS)).encode())),
+    "JSON lines, one cut off": (
+        "log.jsonl",
+        b'{"step": 1, "val_loss": 0.5}\n{"step": 2, "val_l{"step": 2, "val_loss": 0.45}\n{"step": 3, "val',
+    ),
+    "a list, cut off": ("log.json", json.dumps(RECORDS, indent=2).encode()[:-2]),
     "a list, indented": ("log.json", json.dumps(RECORDS, indent=2).encode()),
     "records, indented": ("log.json", "\n".join(json.dumps(record, indent=2) for record in RECORDS).encode()),
     "a list per column": ("log.json", json.dumps({"step": [1, 2], "val_loss": [0.5, 0.45]}).encode()),
@@ -492,12 +528,17 @@ def test_w25_the_last_trainer_state_of_several_checkpoints_is_read(tmp_path):
         ("metrics.parquet", b"PAR1\x15\x04", "Parquet"),
         ("run-1.wandb", b":W&B\x9d\x01\0\0\0\0", "a log of Weights & Biases"),
         ("metrics.pt", b"\x80\x02}q\0X\x04\0\0\0lossq", "a Python pickle"),
-        ("metrics.csv", b"step,val_loss\n", "no records in"),
-        ("metrics.csv", b"", "no records in"),
-        ("metrics.csv", b"\0\0\0\0", "no records in"),
+        ("metrics.csv", b"step,val_loss\n", "no records that can be read in"),
+        ("metrics.csv", b"", "no records that can be read in"),
+        ("metrics.csv", b"\0\0\0\0", "no records that can be read in"),
         ("metrics.csv", b"step,val_loss\n1,1_000\n2,2_000\n", "'1_000' is no number"),
         ("metrics.csv", b"step,val_loss\n1,tensor(.5)\n", r"'tensor\(.5\)' is no number"),
         ("log.json", b'{"val_loss": "high"}', "'high' is no number"),
+        ("log.json", b'{"val_loss": 1, "val_loss": 2}', "'val_loss' is in one object twice"),
+        ("log.txt", b"step val_loss\n1 .5\n", "'step val_loss' is one column; separate columns by commas"),
+        ("log.txt", b"step=1 val_loss=.5\nstep=2 val_loss=.4\n", "is one column; separate columns by commas"),
+        ("log.txt", b"{'step': 1, 'val_loss': 0.5}\n", "no records that can be read in"),
+        ("metrics.csv", b"1,.5\n2,.4\n", "the first line, 1, .5, has numbers in place of the columns' names"),
         ("metrics.csv", b"step;val_loss\n1;0,5\n2;0.4\n", "0,5 and 0.4 have different decimal marks"),
     ],
 )
@@ -517,8 +558,10 @@ def test_w25_cells_that_are_no_numbers_are_counted_and_a_run_with_an_empty_file_
         ("ok", 0.4),
         ("failed", None),
     ]
-    assert study.loaded[1].outcome("val_loss").reason == "no value: there are no records in metrics.csv"
-    assert study.remarks == ("1 cells of val_loss are no numbers and are left out, such as '1_000' in 0",)
+    assert (
+        study.loaded[1].outcome("val_loss").reason == "no value: there are no records that can be read in metrics.csv"
+    )
+    assert study.remarks == ("left out: 1 cell of val_loss without a number, such as '1_000' in 0",)
 
 
 def test_w25_the_metric_is_found_whatever_its_case(tmp_path):
