@@ -74,7 +74,7 @@ def _caption(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     how = "paired by seed, n pairs" if paired else "paired by seed where seeds are shared, else Welch, n runs per arm"
     method = "anytime-valid after several looks" if any(pair.looks for pair in pairs) else "Student t"
     return (
-        f"Every pair of variants on {question.label} ({question.direction} is better): the variant against the "
+        f"Every pair of variants on {question.label} ({question.rule}): the variant against the "
         f"reference, {how}; intervals: {method}, 95 %; p Holm-corrected over {len(pairs)} pairs. Verdicts are on the "
         "comparisons with the baseline only."
     )

@@ -31,7 +31,7 @@ def metric_part(comparison: Comparison) -> str:
     size = f" ({sequences} {noun})" if split == "eval" and sequences else ""
     solved = f"; a run solves the task with {name} {question.threshold_text}" if question.threshold is not None else ""
     which = f"Final {name}" if comparison.study.at_step is None else f"{name} at step {comparison.study.at_step}"
-    return f"{which}{where}{size}, {question.direction} is better{solved}; baseline {question.baseline.label}."
+    return f"{which}{where}{size}, {question.rule}{solved}; baseline {question.baseline.label}."
 
 
 def seeds_part(comparison: Comparison) -> str:

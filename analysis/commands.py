@@ -21,7 +21,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     """Add what every command asks: the study, the metric and its direction, the margin, the sweep."""
     parser.add_argument("study", type=Path, metavar="STUDY", help="a study's folder, or a table in CSV")
     parser.add_argument("--metric", help=f"final metric to compare (default: the declared one, else {DEFAULT_METRIC})")
-    parser.add_argument("--direction", choices=("lower", "higher"), help="which is better (default: by the name)")
+    parser.add_argument("--direction", choices=("lower", "higher"), help="which is better (default: by its name)")
     parser.add_argument("--margin", help="smallest difference of interest: 0.01, or 2%% of the baseline's mean")
     parser.add_argument("--transform", choices=tuple(SCALES), help="log: compare by ratios")
     parser.add_argument("--threshold", help="value of the metric at or beyond which a run has solved the task")
@@ -36,7 +36,11 @@ def load(options: argparse.Namespace) -> Study:
     A look at the results of a sweep in progress is one more chance to be misled, so the intervals allow for it from
     then on. A study without a plan, or in a folder that cannot be written, keeps no note.
     """
-    study, folder = sources.load(options), StudyFolder(options.study)
+    return note_look(sources.load(options), StudyFolder(options.study))
+
+
+def note_look(study: Study, folder: StudyFolder) -> Study:
+    """Note that the results of a study were seen, as `load` does."""
     plan = next(iter(reversed(folder.sweep_ids())), None) if study.sweep == "all" else study.sweep
     if plan not in folder.sweep_ids() or not any(study.ended.values()):
         return study

@@ -1,9 +1,10 @@
 """The command `python -m analysis.compare STUDY A B`: is variant A better than variant B? For scripts.
 
 The exit code tells the verdict on A against B: 0 better, 10 equivalent, 11 inconclusive, 12 worse, 13 unstable,
-14 insufficient; 2 for bad input. In a study of several tasks --task says on which of them; labels are those within that
-task, without its name. It is the row of A in a report whose baseline is B: Holm's correction goes over all comparisons
-with the baseline, so confirming here what stood out there takes nothing of it away.
+14 insufficient; 2 for bad input, and where nothing says which way the metric is better. In a study of several tasks
+--task says on which of them; labels are those within that task, without its name. It is the row of A in a report whose
+baseline is B: Holm's correction goes over all comparisons with the baseline, so confirming here what stood out there
+takes nothing of it away.
 """
 
 import argparse
@@ -12,9 +13,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from ablate.records import StudyFolder
 from analysis import commands, sources
 from analysis.export import comparison_data, to_json, variant_data
-from analysis.question import find_baseline
+from analysis.question import find_baseline, refuse_unknown_direction
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
 from analysis.task_sets import compare_tasks
@@ -43,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    whole = commands.load(options)
+    whole = sources.load(options)
+    refuse_unknown_direction(whole, sources.metric_of(options), options.direction)
+    whole = commands.note_look(whole, StudyFolder(options.study))
     study = choose_task(whole, options.task)
     a, b = (find_baseline(study, name) for name in (options.a, options.b))
     if a is b:

@@ -38,6 +38,7 @@ def comparison_data(comparison: Comparison, factorial: FactorialReport | None = 
         "sweep": study.sweep,
         "metric": question.metric,
         "direction": question.direction,
+        "direction_assumed": question.direction_assumed,
         "baseline": question.baseline.label,
         "margin": question.margin,
         "transform": question.scale.name,

@@ -109,7 +109,7 @@ def _caption(task_set: TaskSet, found: Aggregate) -> str:
     )
     return (
         f"Over {plural(len(found.tasks), 'task')} ({', '.join(found.tasks)}), by the final {question.label}, "
-        f"{question.direction} is better; baseline {found.baseline}. The score of a run {scale}; it does not depend on "
+        f"{question.rule}; baseline {found.baseline}. The score of a run {scale}; it does not depend on "
         f"other variants. A run that failed or diverged ({failed} of {runs} runs) is above no score and loses; in a "
         "mean it counts as the worst finished run of its variant and the baseline, at most 0. IQM: mean of the middle "
         "half of the scores of all runs and tasks. Δ and wins (the share of runs that score higher than the "

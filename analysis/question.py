@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ablate.directions import direction_of, range_of
 from analysis.formatting import factor_value
 from analysis.scale import LOG, PLAIN, SCALES, Scale
 from analysis.statistics.intervals import Array, Interval
@@ -22,20 +23,14 @@ from analysis.study import Study, StudyError, Variant
 DEFAULT_METRIC = "eval/loss"
 
 
-HIGHER_IS_BETTER = re.compile(
-    r"accuracy|exact_match|solved|success|score|reward|(?<![a-z])(acc|f1|auc|auroc|bleu|iou|psnr)(?![a-z])",
-    re.IGNORECASE,
-)
-"""Metrics whose name says that more is better; all others are losses unless the user says otherwise."""
-
-
 @dataclass(frozen=True)
 class Question:
     """One comparison: a metric declared beforehand, its direction, the baseline, the smallest effect of interest.
 
     Statistics are on `scale`, and so are `margin` and `limits`, the values that the metric can take. `threshold` is in
     the unit of the metric: a run whose final value is at or beyond it has solved the task. `chosen_after` names what
-    the sweep's plan declares otherwise, or not at all.
+    the sweep's plan declares otherwise, or not at all. `direction_assumed`: neither the user, the plan nor the metric's
+    name says which way is better, and lower was taken.
     """
 
     metric: str
@@ -47,6 +42,7 @@ class Question:
     scale: Scale = PLAIN
     threshold: float | None = None
     chosen_after: tuple[str, ...] = ()
+    direction_assumed: bool = False
 
     @property
     def label(self) -> str:
@@ -74,6 +70,13 @@ class Question:
     def direction(self) -> str:
         """lower or higher, whichever is better."""
         return "lower" if self.lower_is_better else "higher"
+
+    @property
+    def rule(self) -> str:
+        """Which way is better as every verdict says it, and where that was assumed, how to say it."""
+        if self.direction_assumed:
+            return f"direction assumed: {self.direction} is better; --direction lower|higher"
+        return f"{self.direction} is better"
 
 
 def ask(
@@ -104,7 +107,7 @@ def ask(
 def _chosen_after(study: Study, question: Question, given: Mapping[str, Any]) -> tuple[str, ...]:
     """What is asked now and was not declared, or declared otherwise; a default that is spelt out is no choice."""
     same = question.metric == study.declared.get("metric")
-    defaults = {"direction": _usual_direction(question.metric), "transform": PLAIN.name}
+    defaults = {"direction": direction_of(question.metric), "transform": PLAIN.name}
     before = {name: (study.declared.get(name) if same else None) or defaults.get(name) for name in given}
     changed = [name for name, value in given.items() if value is not None and not _equal(value, before[name])]
     other = question.baseline is not study.variants[0]
@@ -119,8 +122,13 @@ def _equal(one: Any, other: Any) -> bool:
         return str(one).replace(" ", "") == str(other).replace(" ", "")
 
 
-def _usual_direction(metric: str) -> str:
-    return "higher" if HIGHER_IS_BETTER.search(metric) else "lower"
+def refuse_unknown_direction(study: Study, metric: str | None, direction: str | None) -> None:
+    """Raise StudyError where neither the user, the plan nor the metric's name says which way is better."""
+    metric = metric_of(study, metric)
+    declared = study.declared.get("direction") if metric == study.declared.get("metric") else None
+    if metric in study.metrics and not (direction or declared or direction_of(metric)):
+        rule = "give --direction lower or --direction higher"
+        raise StudyError(f"the name of the metric {metric} does not say which way is better; {rule}")
 
 
 def metric_of(study: Study, metric: str | None) -> str:
@@ -134,7 +142,8 @@ def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, An
     values = _values_of(study, metric)
     if direction not in (None, "lower", "higher"):
         raise StudyError(f"direction {direction!r} is neither lower nor higher")
-    lower = (direction or _usual_direction(metric)) == "lower"
+    known = direction or direction_of(metric)
+    lower = known != "higher"
     chosen = find_baseline(study, baseline) if baseline else study.variants[0]
     scale = parse_transform(asked["transform"] or PLAIN.name, metric, values)
     limits = limits_of(metric, values)
@@ -146,6 +155,7 @@ def _ask(study: Study, metric: str, baseline: str | None, asked: Mapping[str, An
         Interval(scale.forward(limits.low), scale.forward(limits.high)),
         scale=scale,
         threshold=_best_limit(values, limits, lower=lower) if threshold is None else parse_threshold(threshold),
+        direction_assumed=known is None,
     )
 
 
@@ -188,16 +198,10 @@ def parse_threshold(threshold: float | str | None) -> float | None:
     return value
 
 
-LIMITS = (("accuracy|exact_match|solved|success", Interval(0.0, 1.0)), ("loss|perplexity", Interval(0.0, np.inf)))
-"""The values that metrics of these names can take."""
-
-
 def limits_of(metric: str, values: Sequence[float]) -> Interval:
     """What the metric's name says of its limits, unless its values say otherwise."""
-    for pattern, limits in LIMITS:
-        if re.search(pattern, metric) and limits.low <= min(values) and max(values) <= limits.high:
-            return limits
-    return Interval(-np.inf, np.inf)
+    low, high = range_of(metric) or (-math.inf, math.inf)
+    return Interval(low, high) if low <= min(values) and max(values) <= high else Interval(-math.inf, math.inf)
 
 
 def _values_of(study: Study, metric: str) -> list[float]:

@@ -18,8 +18,9 @@ FEW = 3
 
 def verdict_sentence(comparison: Comparison, result: VariantResult, against: Against) -> str:
     """One or two sentences on one variant, with the numbers that the verdict rests on."""
-    writer = _SENTENCES[against.judgement.verdict]
-    return f"{result.variant.label}: {writer(comparison, result, against)}"
+    writer, rule = _SENTENCES[against.judgement.verdict], comparison.question.rule
+    sentence = f"{result.variant.label}: {writer(comparison, result, against)}"
+    return sentence if rule in sentence or not comparison.question.direction_assumed else f"{sentence} ({rule})"
 
 
 def verdict_sentences(comparison: Comparison) -> list[str]:
@@ -57,7 +58,7 @@ def plural(n: int, noun: str) -> str:
 def _decided(comparison: Comparison, _: VariantResult, against: Against) -> str:
     question, judgement = comparison.question, against.judgement
     size = f" {judgement.qualifier}" if judgement.qualifier else ""
-    rule = f"{question.metric}, {question.direction} is better"
+    rule = f"{question.metric}, {question.rule}"
     return f"{judgement.verdict} than {question.baseline.label}{size} ({rule}); {effect_text(comparison, against)}."
 
 

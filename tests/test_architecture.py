@@ -86,7 +86,7 @@ def test_training_knows_no_task_and_no_model_by_name():
         assert not any(name.startswith("ablate.sweep") for name in IMPORTS[module]), module
 
 
-@pytest.mark.parametrize("module", ["ablate.records", "ablate.locks", "ablate.jsonfiles"])
+@pytest.mark.parametrize("module", ["ablate.records", "ablate.locks", "ablate.jsonfiles", "ablate.directions"])
 def test_records_and_locks_import_the_standard_library_only(module):
     outside = {name for name in IMPORTS[module] if name.split(".")[0] not in sys.stdlib_module_names}
     assert all(name.startswith("ablate.jsonfiles") for name in outside)
@@ -100,10 +100,11 @@ def test_identity_imports_the_standard_library_and_records_only():
     }
 
 
-def test_the_analysis_takes_records_from_ablate_and_nothing_else():
+def test_the_analysis_takes_records_and_directions_from_ablate_and_nothing_else():
     for module in inside("analysis"):
         own = {name for name in IMPORTS[module] if name.startswith("ablate")}
-        assert all(name.startswith(("ablate.records", "ablate.jsonfiles")) for name in own), (module, own)
+        shared = ("ablate.records", "ablate.jsonfiles", "ablate.directions")
+        assert all(name.startswith(shared) for name in own), (module, own)
 
 
 def test_nothing_imports_the_entry_point_but_the_command_that_is_a_form_of_it():

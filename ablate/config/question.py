@@ -9,6 +9,7 @@ from typing import Any
 
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.schema import RunConfig, SweepConfig, Transform, Until
+from ablate.directions import direction_of
 
 BLOCK, MOST_SEEDS = 5, 40
 """Seeds per block and at most, when a sweep goes on until decided and does not say."""
@@ -24,6 +25,9 @@ def check(sweep: SweepConfig, metrics: Sequence[str]) -> None:
     if sweep.threshold is not None and not math.isfinite(sweep.threshold):
         raise ConfigError(f"sweep.threshold={sweep.threshold}: must be a finite number")
     _check_margin(sweep)
+    if sweep.until is Until.decided and sweep.direction is None and direction_of(sweep.metric) is None:
+        rule = "the name does not say which way is better; give sweep.direction=lower or sweep.direction=higher"
+        raise ConfigError(f"sweep.metric={sweep.metric}: {rule}")
     for key in ("block", "max_seeds"):
         value = getattr(sweep, key)
         if value is not None and sweep.until is Until.planned:

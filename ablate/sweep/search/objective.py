@@ -9,17 +9,12 @@ from typing import Any, NamedTuple
 
 from ablate.config.errors import ConfigError, nearest
 from ablate.config.schema import Direction, SweepConfig
+from ablate.directions import direction_of
 from ablate.records import RunRecord, Status
 from ablate.sweep.search.settings import Settings, as_list
 
-COSTS = {
-    "seconds": "minimize",
-    "train_seconds": "minimize",
-    "tokens_per_second": "maximize",
-    "peak_memory_bytes": "minimize",
-    "parameters": "minimize",
-}
-"""What a run records beside its metrics, and which way is better."""
+COSTS = ("seconds", "train_seconds", "tokens_per_second", "peak_memory_bytes", "parameters")
+"""What a run records beside its metrics."""
 
 
 class Objective(NamedTuple):
@@ -56,13 +51,13 @@ def objectives_of(settings: Settings, sweep: SweepConfig, metrics: Sequence[str]
 
 
 def _usual(metric: str, sweep: SweepConfig) -> str:
-    if metric in COSTS:
-        return COSTS[metric]
     if metric == sweep.metric and sweep.direction is not None:
         return "minimize" if sweep.direction is Direction.lower else "maximize"
-    from analysis.question import HIGHER_IS_BETTER  # noqa: PLC0415  (pandas, needed only here)
-
-    return "maximize" if HIGHER_IS_BETTER.search(metric) else "minimize"
+    known = direction_of(metric)
+    if known is None:
+        rule = "give hydra.sweeper.direction=minimize or hydra.sweeper.direction=maximize (a list for several metrics)"
+        raise ConfigError(f"hydra.sweeper.metric={metric}: the name does not say which way is better; {rule}")
+    return "minimize" if known == "lower" else "maximize"
 
 
 def measure(objectives: Sequence[Objective], runs: Sequence[tuple[int, RunRecord | None]]) -> Measured:
