@@ -1,7 +1,7 @@
 """What is timed: our training, labml-nn's on the same batches, and plain matrix products. How, is in `lanes`.
 
-An engine repeats its step until the gate, which it asks before each one, says stop. It returns the mean seconds that a
-step spends on drawing its batch, or nan where batches are none of its business.
+An engine repeats its step until the gate, which it asks once for each one, says stop. It returns the mean seconds that
+a step spends on drawing its batch, or nan where batches are none of its business.
 
 Shape suffixes: B sequences, T positions, C model width, V vocabulary.
 """
@@ -63,17 +63,41 @@ def ablate(size: Size, threads: int, gate: Gate) -> float:
     """The product's own `train`: batches, forward, loss, backward, clipping, Adam, log; no evaluation on the way."""
     torch.set_num_threads(threads)
     config = config_of((*size.overrides, *ENDLESS, f"runtime.threads={threads}"))
+    parts = build(config, CPU).parts
     with tempfile.TemporaryDirectory() as folder:
         outcome = train(
-            build(config, CPU).parts,
+            parts,
             config,
             RunFolder(Path(folder)),
             device=CPU,
             source="benchmark",
-            should_stop=gate,
+            should_stop=after_each_step(parts.optimizer, gate),
             on_log=lambda record: None,
         )
     return outcome.data_seconds / outcome.steps_done
+
+
+def after_each_step(optimizer: torch.optim.Optimizer, gate: Gate) -> Gate:
+    """What a run may ask at any time whether to stop: passed on to the gate once after each step of the optimiser.
+
+    A run asks while it draws its evaluation sets too, which is no training and must not pass for it.
+    """
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    def should_stop() -> bool:
+        nonlocal steps
+        if steps == 0:
+            return False
+        assert steps == 1, f"{steps} steps were trained between two questions whether to stop"
+        steps = 0
+        return gate()
+
+    optimizer.register_step_post_hook(count)
+    return should_stop
 
 
 class LabmlModel(nn.Module):

@@ -49,6 +49,25 @@ def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> Summar
     return summarise(above / below for above, below in zip(numerators, denominators, strict=True))
 
 
+class ImpossibleError(ValueError):
+    """A measurement that no machine can have given; the message says what is wrong, in one line."""
+
+
+def share(rates: Sequence[float], matrix_rates: Sequence[float], flops: float, *, where: str) -> Summary:
+    """Summary of what share of the matrix rate (of `flops` each) the steps of each round reach.
+
+    Raises ImpossibleError where one is above 1: the counted operations of training are matrix products too, and nothing
+    multiplies faster than the matrix engine, so its clock or that of training did not run over what was counted.
+    """
+    found = ratios(rates, matrix_rates).scaled(flops)
+    if found.high > 1:
+        raise ImpossibleError(
+            f"{where}: {found.high:,.0%} of the matmul rate, which nothing can exceed: a window was timed in which the "
+            "steps it counts were not trained, or the products were held up; measure again on an idle machine"
+        )
+    return found
+
+
 def linear_flops(size: Size) -> int:
     """Multiplications and additions of one forward pass in the linear layers, a multiply-add counted as two."""
     per_layer = 4 * size.width**2 + 2 * size.feed_forward * size.width**2

@@ -38,7 +38,11 @@ def modes(cores: int) -> list[Mode]:
 
 
 class Gate:
-    """Asked before every step: lets a window of steps through, reports its seconds and waits for the next window."""
+    """Asked once for every step: lets a window of steps through, reports its seconds and waits for the next window.
+
+    Whether before or after the step does not matter, as long as nothing else asks: a window of N steps ends N questions
+    after it began.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -8,6 +8,7 @@ import argparse
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from rich.table import Table
 from ablate.config.register import local_workers
 from benchmarks import startup
 from benchmarks.engines import MATMUL_FLOPS, size_of
-from benchmarks.figures import Size, Summary, ratios, step_flops, summarise
+from benchmarks.figures import ImpossibleError, Size, Summary, ratios, share, step_flops, summarise
 from benchmarks.lanes import Lane, Mode, lanes, modes
 
 OURS, PEER, MATMUL = "ablate", "labml-nn", "matmul"
@@ -58,8 +59,13 @@ class Results:
         return summarise(self.rates(engine, mode)).scaled(self.size.tokens)
 
     def matmul_share(self, engine: str, mode: Mode) -> Summary:
-        """Share of the matrix engine's FLOPs per second, in the same mode, that the counted FLOPs of training reach."""
-        return ratios(self.rates(engine, mode), self.rates(MATMUL, mode)).scaled(step_flops(self.size) / MATMUL_FLOPS)
+        """Share of the matrix engine's FLOPs per second, in the same mode, that the counted FLOPs of training reach.
+
+        Raises ImpossibleError where that is more than all of them.
+        """
+        where = f"{self.size.name}, {mode.name}, {engine}"
+        flops = step_flops(self.size) / MATMUL_FLOPS
+        return share(self.rates(engine, mode), self.rates(MATMUL, mode), flops, where=where)
 
     def data_share(self, mode: Mode) -> float:
         """Share of our step's time that goes into drawing its batch."""
@@ -152,8 +158,14 @@ def _positive(text: str) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line."""
-    given = _arguments(argv)
+    """Run the command line; exit code 1, and no file, where what was measured cannot be."""
+    try:
+        _measure_all(_arguments(argv))
+    except ImpossibleError as error:
+        sys.exit(f"impossible measurement, {error}")
+
+
+def _measure_all(given: argparse.Namespace) -> None:
     console = Console(width=200)
     trained = [OURS, PEER] if importlib.util.find_spec("labml_nn") else [OURS]
     if PEER not in trained:

@@ -3,10 +3,12 @@
 import json
 import math
 from copy import copy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ablate.models.attention.alibi import Alibi
 from ablate.models.attention.fire import Fire
@@ -20,12 +22,15 @@ from ablate.models.gpt import GPT
 from ablate.models.rotary import Rotation, rotary_width
 from ablate.records import StudyFolder
 from ablate.tasks.base import IGNORED, Batch
+from ablate.tasks.copy_repeat import CopyRepeat
 from ablate.training.evaluation import evaluate, score
 from ablate.training.generation import NotFiniteError, Sampling, generate
 from ablate.training.schedules import warmup_cosine
 from ablate.training.scoring import Scorer
 from ablate.training.seeds import initialise
 from analysis.compare import main as compare
+from benchmarks import engines, lanes, throughput
+from benchmarks.figures import ImpossibleError
 
 # W7: metrics of a model that gives NaN
 
@@ -421,3 +426,68 @@ def test_w8_the_warm_up_of_the_report_is_not_a_step_short(hundredths, steps):
     assert rates[:warmup] == pytest.approx([(k + 1) / (warmup + 1) for k in range(warmup)])
     assert rates[warmup] == 1.0
     assert rates[warmup + 1] < 1.0
+
+
+# W27: benchmarks that cannot lie
+
+
+class Script:
+    """The far end of a gate: its orders are written down beforehand; how many steps were trained by each answer."""
+
+    def __init__(self, steps, *orders):
+        self.steps, self.orders, self.trained = steps, list(orders), []
+
+    def send(self, seconds):
+        assert seconds >= 0
+        self.trained.append(len(self.steps))
+
+    def recv(self):
+        return self.orders.pop(0)
+
+
+def test_w27_windows_hold_training_steps_only_however_long_evaluation_sets_take_to_draw(monkeypatch):
+    """2,560 sequences are drawn in ten parts, and before each the run asks whether to stop, which passed for steps."""
+    drawn, steps, true = [], [], CopyRepeat.batch
+
+    def slow(self, generator, size, split="train"):
+        drawn.extend([split] * (split == "eval"))
+        return true(self, generator, size, split)
+
+    monkeypatch.setattr(CopyRepeat, "batch", slow)
+    tiny = ("model.width=8", "model.heads=2", "model.layers=1", "task.seq_len=24", "training.batch_size=4")
+    size = engines.size_of("tiny", (*tiny, "evaluation.sequences=2560", "evaluation.curve_sequences=8"))
+    script = Script(steps, 5, 1, 3, 0)
+    counted = register_optimizer_step_post_hook(lambda *_: steps.append(1))
+    try:
+        engines.ablate(size, torch.get_num_threads(), lanes.Gate(script))
+    finally:
+        counted.remove()
+    assert len(drawn) == 10
+    assert script.trained[0] >= lanes.WARM_UP
+    assert [after - before for before, after in pairwise(script.trained)] == [5, 1, 3]
+
+
+def measured(seconds):
+    """Windows of 3 steps at the reference size beside ten matrix steps a second (of 2 · 2048³ each: 172 GFLOP/s)."""
+    size = engines.size_of("reference", throughput.SIZES["reference"])
+    alone = lanes.Mode("alone", 1, 1)
+    times = {"alone": {throughput.OURS: seconds, throughput.MATMUL: [1.0] * len(seconds)}}
+    return throughput.Results(size=size, steps=3, modes=[alone], seconds=times, data_seconds={"alone": 0.0}), alone
+
+
+def test_w27_a_share_above_the_whole_matrix_rate_is_an_error_that_says_what_is_wrong(monkeypatch, capsys, tmp_path):
+    found, alone = measured([3.0, 3.0, 3.0])
+    flops = 3 * 2 * (3 * 12 * 128**2 + 128 * found.size.vocabulary) * 16 * 512 + 3 * 4 * 128 * 512 * 513 // 2 * 16 * 3
+    assert found.matmul_share(throughput.OURS, alone).median == pytest.approx(flops / (10 * 2 * 2048**3))
+    wrong, _ = measured([3.0, 0.01, 3.0])
+    message = r"reference, alone, ablate: [\d,]+% of the matmul rate, which nothing can exceed: a window was timed in"
+    with pytest.raises(ImpossibleError, match=message):
+        wrong.matmul_share(throughput.OURS, alone)
+    monkeypatch.setattr(throughput, "measure", lambda *_: wrong)
+    monkeypatch.setattr(throughput.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(throughput.startup, "seconds_to_first_step", lambda: 1.0)
+    with pytest.raises(SystemExit, match=r"^impossible measurement, reference, alone, ablate: ") as end:
+        throughput.main(["--size", "reference", "--json", str(tmp_path / "all.json")])
+    assert "\n" not in str(end.value)
+    assert "tokens/s" not in capsys.readouterr().out
+    assert not (tmp_path / "all.json").exists()
