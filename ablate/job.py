@@ -180,6 +180,7 @@ class _Attempt:
         with stop.at_once():
             built = build(self.config, device)
         record.device, record.parameters, record.effective = _device_name(device), built.parameters, built.effective
+        record.threads = torch.get_num_threads()
         self._check_alphabet(record, alphabet_fingerprint(built.parts.task.alphabet))
         record.config_warnings += scoring.remarks(built.parts.model, self.config.evaluation)
         LOG.info("%s, seed %d, on %s", record.label, record.seed, record.device)
@@ -223,6 +224,7 @@ class _Attempt:
             git=provenance.git_state(),
             source=self.source,
             host=provenance.host(),
+            processor=provenance.processor(),
             command=self.context.command,
             config_warnings=preflight.warnings(self.config),
         )

@@ -207,3 +207,14 @@ def versions() -> dict[str, str]:
 def host() -> str:
     """Return this machine's name."""
     return socket.gethostname()
+
+
+@cache
+def processor() -> str:
+    """Return the kind of this machine's processor, empty where nothing tells it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    return platform.processor()

@@ -109,6 +109,8 @@ class RunRecord:
     parameters: int = 0
     effective: dict[str, Any] = field(default_factory=dict)
     device: str = ""
+    threads: int | None = None
+    processor: str = ""
     peak_memory_bytes: int | None = None
     started: str = ""
     ended: str | None = None

@@ -14,8 +14,10 @@ def caption(comparison: Comparison) -> str:
 
 
 def marked(study: Study, text: str) -> str:
-    """The caption of a table; before it the task, where there are several, and a warning of mixed code."""
+    """The caption of a table; before it the task, where there are several, and how runs differ beside their cells."""
     warning = "MIXED CODE: the runs come from different states of the source code." if study.mixed_code else ""
+    if study.mixed_arithmetic:
+        warning += f"{' ' * bool(warning)}MIXED ARITHMETIC: the runs differ in {'; '.join(study.mixed_arithmetic)}."
     task = f"Task {study.part.task}." if study.part else ""
     return " ".join(part for part in (warning, task, text) if part)
 

@@ -17,6 +17,8 @@ def flags_of(study: Study, question: Question, arm: Arm, summary: Summary, again
     """What a reader must know about a row, most serious first."""
     if study.mixed_code:
         yield "mixed code"
+    if study.mixed_arithmetic:
+        yield "mixed arithmetic"
     if (
         len(arm.sample) > 1
         and is_constant(arm.sample, float(np.max(np.abs(arm.sample))))

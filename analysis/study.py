@@ -16,6 +16,7 @@ from ablate.records import RunFolder, RunRecord, Status
 from analysis import formatting
 from analysis.cache import Cache
 from analysis.curves import INDEX, Log, read_all
+from analysis.mixture import mixed_arithmetic
 from analysis.series import Series
 
 FIXED_COLUMNS = ("label", "cell", "seed", "status", "reason")
@@ -214,6 +215,11 @@ class Study:
     def mixed_code(self) -> bool:
         """Whether runs that ended come from more than one state of the source code."""
         return len({record.source for record in self.records if record.status.is_result}) > 1
+
+    @property
+    def mixed_arithmetic(self) -> list[str]:
+        """What runs that ended differ in of threads, device and torch, with the values; empty where in nothing."""
+        return mixed_arithmetic(self.records)
 
     def of(self, variant: Variant) -> list[LoadedRun]:
         """The runs of one variant, in the order of the plan."""

@@ -165,12 +165,17 @@ def discoveries(comparison: Comparison) -> list[str]:
 
 
 def notes(study: Study) -> list[str]:
-    """What else must be said of the study: damaged files, results that reruns replaced, mixed code."""
+    """What else must be said of the study: damaged files, results that reruns replaced, mixed code and arithmetic."""
     lines = [f"damaged: {problem}" for problem in study.problems]
     lines += _replaced_lines(study.replaced)
     lines += study.remarks
     if study.mixed_code:
         lines.append("mixed code: train the older runs again with sweep.rerun=stale before believing a difference")
+    if study.mixed_arithmetic:
+        lines.append(
+            f"mixed arithmetic: the runs differ in {'; '.join(study.mixed_arithmetic)}, and so in their last digits; "
+            "train all alike with sweep.rerun=finished before believing a small difference"
+        )
     return lines
 
 

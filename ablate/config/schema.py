@@ -104,8 +104,10 @@ class SeedsConfig:
 
 @dataclass(kw_only=True)
 class RuntimeConfig:
-    """Everything that cannot change a result; not part of a run's identity.
+    """Everything that cannot change a result but for its last digits; not part of a run's identity.
 
+    `device` and `threads` change the order in which numbers are added: they are recorded with each run, and tables say
+    where runs of several are averaged (`analysis.mixture`).
     On a machine with GPUs the local pool trains `runs_per_device` runs at once on each visible one.
     `threads` are torch's threads per run. `checkpoint_every` is in steps, 0 for a checkpoint at the end only. `note` is
     free text kept with the sweep. `sweep_id` is set by the sweeper.

@@ -20,7 +20,7 @@ from ablate.models.cache import LayerCache
 from ablate.models.exact import floor_share, fraction_of
 from ablate.models.gpt import GPT
 from ablate.models.rotary import Rotation, rotary_width
-from ablate.records import StudyFolder
+from ablate.records import RunRecord, Status, StudyFolder
 from ablate.tasks.base import IGNORED, Batch
 from ablate.tasks.copy_repeat import CopyRepeat
 from ablate.training.evaluation import evaluate, score
@@ -28,7 +28,9 @@ from ablate.training.generation import NotFiniteError, Sampling, generate
 from ablate.training.schedules import warmup_cosine
 from ablate.training.scoring import Scorer
 from ablate.training.seeds import initialise
+from analysis import mixture
 from analysis.compare import main as compare
+from analysis.mixture import mixed_arithmetic
 from benchmarks import engines, lanes, throughput
 from benchmarks.figures import ImpossibleError
 
@@ -426,6 +428,59 @@ def test_w8_the_warm_up_of_the_report_is_not_a_step_short(hundredths, steps):
     assert rates[:warmup] == pytest.approx([(k + 1) / (warmup + 1) for k in range(warmup)])
     assert rates[warmup] == 1.0
     assert rates[warmup + 1] < 1.0
+
+
+# W10: threads
+
+
+@pytest.fixture
+def threads_put_back():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_w10_a_study_whose_runs_differ_in_threads_says_so_until_all_are_trained_alike(sweep, threads_put_back, capsys):
+    first = sweep("attention=none,rope", "seed=0")
+    assert (first.code, "mixed arithmetic" in first.out.lower()) == (0, False)
+    two = ("attention=none,rope", "seed=0,1", "runtime.threads=2")
+    second = sweep(*two)
+    assert second.code == 0
+    assert "the runs differ in 1 and 2 threads" in " ".join(second.out.split())
+    records = [folder.read() for folder in StudyFolder(Path("multirun/copy_repeat")).runs()]
+    assert {(r.seed, r.threads) for r in records} == {(0, 1), (1, 2)}
+    assert len({(r.label, r.cell) for r in records}) == 2
+    compare(["multirun/copy_repeat", "rope", "none", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["mixed_arithmetic"] == ["1 and 2 threads"]
+    assert found["caption"].startswith("MIXED ARITHMETIC: the runs differ in 1 and 2 threads.")
+    assert "mixed arithmetic" in found["flags"]
+    assert "mixed arithmetic" not in sweep(*two, "sweep.rerun=finished").out.lower()
+
+
+def run_with(**changes):
+    settings = {"label": "a", "study": "s", "cell": "c", "factors": {}, "seed": 0, "status": Status.finished}
+    return RunRecord(**(settings | changes))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({"threads": 4}, {"threads": 1}, ["1 and 4 threads"]),
+        ({"threads": 4}, {"threads": None}, []),
+        ({"device": "cuda:0 (NVIDIA H200)"}, {"device": "cuda:3 (NVIDIA H200)"}, []),
+        ({"device": "cuda:0 (NVIDIA H200)"}, {"device": "cpu"}, ["cpu and cuda (NVIDIA H200)"]),
+        ({"device": "cpu", "processor": "A"}, {"device": "cpu", "processor": "B"}, ["A and B"]),
+        ({"device": "cuda:0 (X)", "processor": "A"}, {"device": "cuda:0 (X)", "processor": "B"}, []),
+        ({"versions": {"torch": "2.8.0"}}, {"versions": {"torch": "2.9.1"}}, ["torch 2.8.0 and 2.9.1"]),
+        ({"versions": {"torch": "2.8.0"}}, {}, []),
+        ({"threads": 1}, {"threads": 2, "status": Status.running}, []),
+        ({"threads": 1, "device": "cpu"}, {"threads": 2, "device": "mps"}, ["1 and 2 threads", "cpu and mps"]),
+    ],
+)
+def test_w10_what_runs_differ_in_is_what_was_recorded_of_both(one, other, expected):
+    assert mixed_arithmetic([run_with(**one), run_with(**other), run_with(**one)]) == expected
+    assert mixture.listed([1, 2, 4]) == "1, 2 and 4"
 
 
 # W27: benchmarks that cannot lie
