@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from ablate.config.schema import Progress, RunConfig
+from ablate.numbers import rounded, score
 from ablate.records import RunFolder, Status
 
 
@@ -21,8 +22,9 @@ class RunConsole:
         """Show an evaluation."""
         if self.quiet or record.get("split") != "eval":
             return
+        accuracy = rounded(record["accuracy"], 3, apart=(1.0,))
         self.console.print(
-            f"step {record['step']}/{self.steps}  eval loss {record['loss']:.4f}  accuracy {record['accuracy']:.3f}"
+            f"step {record['step']}/{self.steps}  eval loss {score(record['loss'])}  accuracy {accuracy}"
             f"  {record['seconds']:.1f} s"
         )
 

@@ -17,12 +17,13 @@ from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from ablate.config.errors import nearest, refuse
 from ablate.jsonfiles import RecordError
+from ablate.numbers import score
 from ablate.records import StudyFolder, SweepPlan
+from ablate.screen import Column, ScreenTable, Wrapped
 from ablate.sweep.runs import Watcher, duration, is_at_work, last_step, planned_runs
 
 ORDER = ("finished", "running", "waiting", "interrupted", "diverged", "failed", "pruned", "damaged")
@@ -95,20 +96,18 @@ def _state(watcher: Watcher, label: str, seed: int, folder: Any) -> RunState:
 
 def render(study: StudyFolder, states: Sequence[RunState]) -> Group:
     """Return the picture for a terminal: counts by variant, then what runs and what failed."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [status for status in ORDER if any(state.status == status for state in states)]
-    table.add_column("variant")
-    for status in shown:
-        table.add_column(status, justify="right")
+    rows = []
     for label in dict.fromkeys(state.label for state in states):
         counts = Counter(state.status for state in states if state.label == label)
-        table.add_row(Text(label), *(str(counts[status] or "–") for status in shown))
+        rows.append([label, *(str(counts[status] or "–") for status in shown)])
+    table = ScreenTable([Column("variant"), *(Column(status, "right") for status in shown)], rows)
     told = [state for state in states if state.status in ("running", "interrupted", "diverged", "failed")]
-    lines = [Text(_line(state)) for state in told[:MOST_LINES]]
-    lines += [Text(f"and {len(told) - MOST_LINES} more (--json has all)")] if len(told) > MOST_LINES else []
+    lines = [Wrapped(Text(_line(state)), hang=2) for state in told[:MOST_LINES]]
+    lines += [Wrapped(Text(f"and {len(told) - MOST_LINES} more (--json has all)"))] if len(told) > MOST_LINES else []
     total = Counter(state.status for state in states)
     head = f"{study.path}: {len(states)} runs, " + ", ".join(f"{total[status]} {status}" for status in shown)
-    return Group(Text(head + _time_left(states), style="bold"), table, *lines)
+    return Group(Wrapped(Text(head + _time_left(states), style="bold")), table, *lines)
 
 
 def _time_left(states: Sequence[RunState]) -> str:
@@ -123,7 +122,7 @@ def _time_left(states: Sequence[RunState]) -> str:
 
 
 def _line(state: RunState) -> str:
-    loss = f"  loss {state.loss:.4f}" if state.loss is not None else ""
+    loss = f"  loss {score(state.loss)}" if state.loss is not None else ""
     where = f"  step {state.step}/{state.steps_planned}" if state.steps_planned else ""
     return f"{state.status} {state.label} seed={state.seed}{where}{loss}" + (
         f"  {state.error}\n  {state.folder}" if state.error else ""
@@ -152,7 +151,7 @@ def watch(study: StudyFolder, console: Console) -> list[RunState]:
     left = [state for state in states if state.status in ("waiting", "interrupted")]
     if left:
         told = f"no sweep is at work, and {len(left)} of {len(states)} runs are left; its command again continues"
-        console.print(told, style="yellow", markup=False)
+        console.print(Wrapped(Text(told, style="yellow")))
     return states
 
 

@@ -47,7 +47,7 @@ def _columns(comparison: Comparison, *, success: bool) -> tuple[Column, ...]:
         Column("wins", "right"),
         Column("p (Holm)", "right"),
         *([Column("q (BH)", "right")] if comparison.exploratory else []),
-        Column("verdict"),
+        Column("verdict", wraps=True),
     )
 
 
@@ -166,7 +166,13 @@ def delta_text(difference: Difference, scale: Scale = PLAIN, margin: float | Non
 
 def failures_table(study: Study, metric: str) -> Table:
     """The runs without a value of the metric (failed, diverged, missing, damaged, ...), with reason and folder."""
-    columns = (Column("variant"), Column("seed", "right"), Column("status"), Column("reason"), Column("folder"))
+    columns = (
+        Column("variant"),
+        Column("seed", "right"),
+        Column("status"),
+        Column("reason", wraps=True),
+        Column("folder", wraps=True),
+    )
     outcomes = [(run, run.outcome(metric)) for run in study.loaded]
     rows = [_failure(run, outcome) for run, outcome in outcomes if outcome.kind != "ok"]
     return Table("failures", columns, rows, marked(study, f"Runs without a value of {metric}."))

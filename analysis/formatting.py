@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from ablate.jsonfiles import canonical_json
+from ablate.numbers import rounded
 
 DASH = "–"
 """A factor that a variant does not have."""
@@ -31,32 +32,12 @@ def decimals(scale: float | None, value: float | None = None) -> int:
 
 
 def number(value: float | None, places: int, *, sign: bool = False, apart: Iterable[float] = ()) -> str:
-    """One number with fixed decimals and a true minus sign, very large and small ones as 4.50e-10; n/a for None.
-
-    Rounding never takes it to 0 or to a value of `apart` (a null value, a margin, a limit), nor past it: where it
-    would, more digits are shown. Numbers in order stay in order, as long as they have `places` and `apart` in common.
-    """
+    """One number as `rounded`, with a true minus sign; n/a for None."""
     if value is None:
         return NOT_AVAILABLE
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    marks = (0.0, *apart)
-    texts = (_rounded(value, more, sign=sign) for more in range(places, max(places, 0) + 11))
-    exact = f"{value:{'+' if sign else ''}}"
-    text = next((one for one in texts if all(_side(float(one), mark) == _side(value, mark) for mark in marks)), exact)
-    return text.replace("-", "−")
-
-
-def _rounded(value: float, places: int, *, sign: bool) -> str:
-    power = math.floor(math.log10(abs(value))) if value else 0
-    scientific = value and (power >= 9 or places > 9)
-    form = f".{min(max(power + places, 0), 9)}e" if scientific else f".{min(max(places, 0), 9)}f"
-    return f"{value or 0.0:{'+' if sign else ''}{form}}"  # 0.0 has no minus
-
-
-def _side(value: float, mark: float) -> int:
-    """-1 below the mark, 1 above it, 0 at it."""
-    return (value > mark) - (value < mark)
+    return rounded(value, places, sign=sign, apart=apart).replace("-", "−")
 
 
 def interval(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ablate.numbers import score
 from analysis import formatting as fmt
 from analysis.plots.base import Drawn, Earlier, draw_search, draw_tuning
 from analysis.searches import Search, Searches, Trial, Tuned, Tuning
@@ -68,9 +69,9 @@ def _sentences(search: Search) -> list[str]:
     if best is None:
         return [*told, "No trial finished."]
     beaten = [one.values[0] for one in search.finished if one is not best]
-    second = f"; the next best {search.sign * min(search.sign * one for one in beaten):.4f}" if beaten else ""
+    second = f"; the next best {score(search.sign * min(search.sign * one for one in beaten))}" if beaten else ""
     told.append(
-        f"Best: trial {best.number}, {search.metrics[0]} {best.values[0]:.4f}{second}. It is the best of "
+        f"Best: trial {best.number}, {search.metrics[0]} {score(best.values[0])}{second}. It is the best of "
         f"{len(search.finished)} and was chosen for that, so it flatters: train it with other seeds before it is "
         "compared with anything."
     )
@@ -108,7 +109,7 @@ def _trials_table(search: Search, folder: str) -> Table:
 
 def _trial_row(search: Search, one: Trial, keys: Sequence[str]) -> list[Cell]:
     status = one.state if one.feasible else f"{one.state}, breaks a constraint"
-    values = [Cell(f"{value:.4f}", {metric: value}) for metric, value in zip(search.metrics, one.values, strict=False)]
+    values = [Cell(score(value), {metric: value}) for metric, value in zip(search.metrics, one.values, strict=False)]
     values = values or [Cell("–", {metric: None}) for metric in search.metrics]
     given = [Cell(parameter(one.params.get(key)), {key: one.params.get(key)}) for key in keys]
     number, steps = Cell(str(one.number), {"trial": one.number}), Cell(f"{one.steps:,}", {"steps": one.steps})
@@ -180,7 +181,7 @@ def _tuned_row(one: Tuned, keys: Sequence[str]) -> list[Cell]:
     return [
         Cell(one.label, {"label": one.label}),
         *(Cell(parameter(chosen.get(key)), {key: chosen.get(key)}) for key in keys),
-        Cell("–" if one.score is None else f"{one.score:.4f}", {"score": one.score}),
+        Cell("–" if one.score is None else score(one.score), {"score": one.score}),
         Cell(counts_of(one.search.counted) if one.search else "–", {"trials": len(trials)}),
         Cell(f"{steps:,}", {"steps": steps}),
         Cell(f"{seconds:,.0f}", {"seconds": seconds}),

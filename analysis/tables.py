@@ -6,27 +6,16 @@ LaTeX, which needs most care, is in `analysis.latex`, HTML in `analysis.page.tab
 
 import csv
 import io
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from rich import box
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from ablate.jsonfiles import canonical_json
+from ablate.screen import Column, ScreenTable
 
-Align = Literal["left", "right"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column; `optional` ones may be left out where there is no room (their numbers stand in another column too)."""
-
-    title: str
-    align: Align = "left"
-    optional: bool = False
+__all__ = ["Cell", "Column", "Table", "escape_markdown", "to_csv", "to_markdown", "to_terminal"]
 
 
 @dataclass(frozen=True)
@@ -65,27 +54,10 @@ class Table:
         return [{key: value for cell in row for key, value in cell.values.items()} for row in self.rows]
 
 
-NARROW = 120
-"""Below this many characters optional columns are left out and cells are broken where a part of them begins."""
-
-
-def to_terminal(table: Table, width: int) -> RichTable:
-    """A rich table for a terminal of that width."""
-    narrow = width < NARROW
-    shown = [i for i, column in enumerate(table.columns) if not (narrow and column.optional)]
-    result = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for i in shown:
-        column = table.columns[i]
-        numeric = column.align == "right"
-        result.add_column(_parts(column.title, narrow), justify=column.align, no_wrap=numeric, overflow="fold")
-    for row in table.rows:
-        result.add_row(*(_parts(row[i].text, narrow, "bold" if row[i].bold else "") for i in shown))
-    return result
-
-
-def _parts(text: str, narrow: bool, style: str = "") -> Text:
-    """The text, on a narrow terminal with a line for each part: a bracket, a parenthesis, what follows a ±."""
-    return Text(re.sub(r" (?=[\[(±]|baseline \[)|(?<=\w,) ", "\n", text) if narrow else text, style=style)
+def to_terminal(table: Table) -> ScreenTable:
+    """The table for a terminal, which takes the form that there is room for."""
+    rows = [[Text(cell.text, style="bold" if cell.bold else "") for cell in row] for row in table.rows]
+    return ScreenTable(table.columns, rows, ruled=True)
 
 
 def to_markdown(table: Table) -> str:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from ablate.screen import Wrapped
 from analysis.comparison_table import comparison_table, failures_table
 from analysis.over_tasks import sentences
 from analysis.overall_tables import overall_tables
@@ -21,13 +23,11 @@ def print_task_set(task_set: TaskSet, console: Console, *, failures: bool = True
     """Print the comparison of every task, then, for several, the aggregate and what must be said of the tasks."""
     for task, comparison in task_set.comparisons.items():
         if task_set.several:
-            console.print()
-            console.rule(Text(f"task {task}"), align="left")
+            _heading(console, f"task {task}")
         print_comparison(comparison, console, failures=failures)
     if not task_set.several:
         return
-    console.print()
-    console.rule(Text("all tasks"), align="left")
+    _heading(console, "all tasks")
     tables = overall_tables(task_set)
     for name in ("verdicts", "ranks", "aggregate"):
         if name in tables:
@@ -35,13 +35,26 @@ def print_task_set(task_set: TaskSet, console: Console, *, failures: bool = True
     if task_set.ranking is not None:
         print_sentences(sentences(task_set.ranking), console)
     for remark in task_set.remarks:
-        console.print(Text(f"note: {remark}", style="yellow"))
+        _say(console, f"note: {remark}", "yellow")
+
+
+def _heading(console: Console, title: str) -> None:
+    """A title with a rule behind it where there is room for one."""
+    console.print()
+    if cell_len(title) + 4 <= console.width:
+        console.rule(Text(title), align="left")
+    else:
+        _say(console, title, "bold")
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    console.print(Wrapped(Text(text, style=style)))
 
 
 def print_table(table: Table, console: Console) -> None:
     """Print a table with its caption."""
-    console.print(to_terminal(table, console.width))
-    console.print(Text(table.caption, style="dim"))
+    console.print(to_terminal(table))
+    _say(console, table.caption, "dim")
 
 
 def print_comparison(comparison: Comparison, console: Console, *, failures: bool = True) -> None:
@@ -57,22 +70,22 @@ def print_comparison(comparison: Comparison, console: Console, *, failures: bool
         print_table(shares, console)
     print_sentences(variance.sentences, console)
     for line in flag_lines(comparison):
-        console.print(Text(f"note: {line}", style="yellow"))
+        _say(console, f"note: {line}", "yellow")
     if failures:
         print_failures(comparison.study, comparison.question.metric, console)
     for note in notes(comparison.study):
-        console.print(Text(f"warning: {note}", style="yellow"))
+        _say(console, f"warning: {note}", "yellow")
 
 
 def print_sentences(sentences: Iterable[str], console: Console) -> None:
     """Print each sentence as a paragraph."""
     for sentence in sentences:
-        console.print(Text(f"\n{sentence}"))
+        _say(console, f"\n{sentence}")
 
 
 def print_failures(study: Study, metric: str, console: Console) -> None:
     """Print the runs that have no value of the metric; nothing when there are none."""
     failures = failures_table(study, metric)
     if failures.rows:
-        console.print(Text(f"\n{failures.caption}"))
-        console.print(to_terminal(failures, console.width))
+        _say(console, f"\n{failures.caption}")
+        console.print(to_terminal(failures))

@@ -86,7 +86,13 @@ def test_training_knows_no_task_and_no_model_by_name():
         assert not any(name.startswith("ablate.sweep") for name in IMPORTS[module]), module
 
 
-@pytest.mark.parametrize("module", ["ablate.records", "ablate.locks", "ablate.jsonfiles", "ablate.directions"])
+def test_the_screen_imports_rich_and_the_standard_library_only():
+    assert {name.split(".")[0] for name in IMPORTS["ablate.screen"]} <= {*sys.stdlib_module_names, "rich"}
+
+
+@pytest.mark.parametrize(
+    "module", ["ablate.records", "ablate.locks", "ablate.jsonfiles", "ablate.directions", "ablate.numbers"]
+)
 def test_records_and_locks_import_the_standard_library_only(module):
     outside = {name for name in IMPORTS[module] if name.split(".")[0] not in sys.stdlib_module_names}
     assert all(name.startswith("ablate.jsonfiles") for name in outside)
@@ -100,10 +106,10 @@ def test_identity_imports_the_standard_library_and_records_only():
     }
 
 
-def test_the_analysis_takes_records_and_directions_from_ablate_and_nothing_else():
+def test_the_analysis_takes_what_both_share_from_ablate_and_nothing_else():
     for module in inside("analysis"):
         own = {name for name in IMPORTS[module] if name.startswith("ablate")}
-        shared = ("ablate.records", "ablate.jsonfiles", "ablate.directions")
+        shared = ("ablate.records", "ablate.jsonfiles", "ablate.directions", "ablate.numbers", "ablate.screen")
         assert all(name.startswith(shared) for name in own), (module, own)
 
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from ablate.config.schema import Progress
+from ablate.numbers import score
 from ablate.records import RunFolder, Status
+from ablate.screen import Column, ScreenTable, Wrapped, say
 from ablate.sweep.runs import PlannedRun, State, Watcher, duration, last_step
 
 POLL = 0.5
@@ -68,7 +69,7 @@ class Display:
             self.done += 1
             self.counts[state.status] += 1
             if self.mode is not Progress.off:
-                self.console.print(_line(self.done, self.total, run, state), highlight=False, soft_wrap=True)
+                say(self.console, _line(self.done, self.total, run, state))
         if self._live is not None:
             self._live.update(self._bar([run for run, state in states if state.status == "running"]))
 
@@ -80,14 +81,14 @@ class Display:
             and state.record.status is not Status.running
         )
 
-    def _bar(self, running: Sequence[PlannedRun]) -> Table:
-        table = Table.grid(padding=(0, 2))
+    def _bar(self, running: Sequence[PlannedRun]) -> Group:
+        rows = []
         for run in running[:8]:
             step, loss = last_step(run.folder)
-            shown = "" if loss is None else f"loss {loss:.4f}"
-            table.add_row(Text(f"  {run.name}"), Text(f"step {step}", style="cyan"), Text(shown))
-        table.add_row(Text(f"{self.done}/{self.total} runs", style="bold"), Text(self._left()), Text(""))
-        return table
+            shown = "" if loss is None else f"loss {score(loss)}"
+            rows.append([Text(f"  {run.name}"), Text(f"step {step}", style="cyan"), Text(shown)])
+        total = Text(f"{self.done}/{self.total} runs", style="bold")
+        return Group(ScreenTable([Column("")] * 3, rows), Wrapped(Text.assemble(total, "  ", self._left())))
 
     def _left(self) -> str:
         ended = sum(self.counts.values())
@@ -111,7 +112,7 @@ def _line(done: int, total: int, run: PlannedRun, state: State) -> Text:
     text = Text(f"[{done}/{total}] {run.name}  ").append(record.status.value, style=style)
     loss = record.metrics.get("eval/loss")
     if loss is not None:
-        text.append(f"  eval/loss {loss:.4f}")
+        text.append(f"  eval/loss {score(loss)}")
     if record.error is not None:
         text.append(f"  {record.error['type']}: {' '.join(record.error['message'].split())[:120]}")
     return text.append(f"  {duration(record.seconds)}" if record.seconds else "")

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ablate.config.schema import Rerun
 from ablate.records import RunFolder, StudyFolder, SweepPlan
+from ablate.screen import Column, ScreenTable, Wrapped, say
 from ablate.sweep.runs import PlannedRun, State, duration
 
 MOST_LINES = 16
@@ -20,21 +20,18 @@ AMISS = ("failed", "diverged", "damaged", "interrupted", "waiting")
 
 def announce(console: Console, plan: SweepPlan, headline: str, todo: Sequence[PlannedRun]) -> None:
     """Print the plan: the headline, each cell with its seeds done and left, the notes."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("cell", "label", "factors"):
-        table.add_column(column)
-    table.add_column("done", justify="right")
-    table.add_column("left", justify="right")
+    names = [Column("cell"), Column("label"), Column("factors", wraps=True)]
+    rows = []
     left = Counter(run.cell.cell for run in todo)
     for cell in plan.cells:
         factors = ", ".join(f"{key}={'–' if value is None else value}" for key, value in cell.factors.items())
         here = left[cell.cell]
         done = str(len(plan.seeds) - here)
-        table.add_row(cell.cell[:8], Text(cell.label), Text(factors or "–"), done, str(here))
-    console.print(headline, highlight=False, soft_wrap=True)
-    console.print(table, highlight=False)
+        rows.append([cell.cell[:8], cell.label, factors or "–", done, str(here)])
+    say(console, Text.from_markup(headline))
+    console.print(ScreenTable([*names, Column("done", "right"), Column("left", "right")], rows))
     for note in plan.notes:
-        console.print(f"note: {note}", highlight=False, markup=False)
+        console.print(Wrapped(Text(f"note: {note}")))
 
 
 def headline(study: StudyFolder, grid: str, runs: int, left: int, estimate: str) -> str:

@@ -60,7 +60,7 @@ def test_the_terminal_shows_every_value_whole(tmp_path, width):
     write_study(tmp_path / "s", {"rope": noise(0, 6), "roper_2022": noise(1, 6)})
     table = comparison_table(compare(tmp_path / "s"))
     console = Console(width=width, record=True, file=io.StringIO())
-    console.print(to_terminal(table, width))
+    console.print(to_terminal(table))
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= width
     for row in table.rows:
@@ -70,7 +70,7 @@ def test_the_terminal_shows_every_value_whole(tmp_path, width):
 
 def test_an_underscore_or_bracket_in_a_label_is_not_taken_for_markup():
     console = Console(width=140, record=True, file=io.StringIO())
-    console.print(to_terminal(table_of("[red]_base[/red]"), 140))
+    console.print(to_terminal(table_of("[red]_base[/red]")))
     assert "[red]_base[/red]" in console.export_text()
 
 

@@ -301,5 +301,5 @@ def test_no_figure_compares_streams_as_if_they_were_variants(tmp_path):
 def test_the_terminal_shows_the_table_whole_at_80_characters(tmp_path):
     table = variance_report(crossed(tmp_path / "s")).tables[0]
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(to_terminal(table, 80))
+    console.print(to_terminal(table))
     assert all(cell.text.split(" [")[0] in console.export_text(clear=False) for row in table.rows for cell in row)

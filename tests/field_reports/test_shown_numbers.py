@@ -11,6 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from ablate.numbers import score
 from analysis import formatting as fmt
 from analysis.compare import main
 from analysis.scale import LOG, PLAIN
@@ -167,3 +168,14 @@ def test_w26_an_interval_that_ends_just_below_0_is_not_shown_at_0_beside_its_ver
     assert round(mean - half) == -40
     assert "mean difference −20, 95 % interval [−40, −0.4]" in shown
     assert not ZERO.search(shown)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.34123, "0.3412"), (0.00003, "0.00003"), (0.99996, "0.99996"), (1.0, "1.0000"), (0.0, "0.0000"),
+        (-0.00003, "-0.00003"), (float("nan"), "nan"), (float("inf"), "inf"),
+    ],
+)  # fmt: skip
+def test_w26_a_score_of_a_run_is_0_or_1_only_where_it_is(value, text):
+    assert score(value) == text

@@ -11,11 +11,13 @@ from hydra.plugins.launcher import Launcher
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from ablate.config.labels import plain_value
 from ablate.config.register import known_groups
 from ablate.jsonfiles import write_atomic
+from ablate.numbers import score
+from ablate.screen import Column, ScreenTable, say
 from ablate.sweep.search import trials
 from ablate.sweep.search.export import STATES, state_of
 from ablate.sweep.search.prepare import Prepared
@@ -74,15 +76,12 @@ def trial_line(console: Console, prepared: Prepared, one: FrozenTrial) -> None:
     value = "  " + ", ".join(_goals(prepared, one)) if one.state is TrialState.COMPLETE else ""
     reason = f"  {' '.join(str(one.user_attrs[trials.REASON]).split())}" if trials.REASON in one.user_attrs else ""
     style = STYLES.get(word, "yellow")
-    console.print(
-        f"trial {one.number} [{style}]{word}[/{style}]{value}  {escape(shown_values)}{escape(reason)}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    rest = f"{value}  {shown_values}{reason}"
+    say(console, Text.assemble(f"trial {one.number} ", (word, style), rest))
 
 
 def _goals(prepared: Prepared, one: FrozenTrial) -> list[str]:
-    return [f"{goal.metric} {value:.4f}" for goal, value in zip(prepared.objectives, one.values, strict=True)]
+    return [f"{goal.metric} {score(value)}" for goal, value in zip(prepared.objectives, one.values, strict=True)]
 
 
 def sum_up(console: Console, study: optuna.Study, prepared: Prepared) -> None:
@@ -112,28 +111,24 @@ def best_trials(study: optuna.Study) -> list[FrozenTrial]:
     return [study.best_trial] if len(study.directions) == 1 else list(study.best_trials)
 
 
-def trial_table(counted: Sequence[FrozenTrial], prepared: Prepared) -> Table:
+def trial_table(counted: Sequence[FrozenTrial], prepared: Prepared) -> ScreenTable:
     """Return the trials in their order, or the best of many."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("trial", justify="right")
-    table.add_column("status")
-    for goal in prepared.objectives:
-        table.add_column(goal.metric, justify="right")
-    for key in prepared.space.keys:
-        table.add_column(key)
-    if prepared.constraints:
-        table.add_column("constraints")
+    columns = [Column("trial", "right"), Column("status")]
+    columns += [Column(goal.metric, "right") for goal in prepared.objectives]
+    columns += [Column(key) for key in prepared.space.keys]
+    columns += [Column("constraints", wraps=True)] if prepared.constraints else []
     rows = list(counted)
     if len(rows) > MOST_ROWS:
         sign = 1 if prepared.objectives[0].direction == "minimize" else -1
         rows = sorted(trials.finished(rows), key=lambda one: sign * one.values[0])[:MOST_ROWS]
+    cells = []
     for one in rows:
         values = one.values if one.state is TrialState.COMPLETE else []
-        cells = [f"{value:.4f}" for value in values] or ["–"] * len(prepared.objectives)
-        given = [escape(_number(one.params.get(key, "–"))) for key in prepared.space.keys]
+        scores = [score(value) for value in values] or ["–"] * len(prepared.objectives)
+        given = [_number(one.params.get(key, "–")) for key in prepared.space.keys]
         kept = [_kept(one)] if prepared.constraints else []
-        table.add_row(str(one.number), state_of(one), *cells, *given, *kept)
-    return table
+        cells.append([str(one.number), state_of(one), *scores, *given, *kept])
+    return ScreenTable(columns, cells)
 
 
 def _kept(one: FrozenTrial) -> str:

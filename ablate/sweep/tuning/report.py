@@ -6,11 +6,12 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ablate.jsonfiles import RecordError, read_json
+from ablate.numbers import score
 from ablate.records import StudyFolder
 from ablate.resume import read_or_none
+from ablate.screen import Column, ScreenTable
 from ablate.sweep.search.prepare import Prepared
 
 
@@ -41,16 +42,10 @@ def _list(seeds: Sequence[int]) -> str:
 
 def sum_up(console: Console, state: Mapping[str, Any], folder: StudyFolder) -> None:
     """Print what each variant chose, its score where it was chosen and on fresh seeds, and what its search cost."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("variant")
-    for key in state["space"]:
-        table.add_column(key, justify="right")
-    for title in ("where chosen", "fresh seeds", "trials", "steps"):
-        table.add_column(title, justify="right")
-    for one in state["variants"]:
-        table.add_row(*map(escape, _row(one, state, folder)))
+    titles = [*state["space"], "where chosen", "fresh seeds", "trials", "steps"]
+    columns = [Column("variant"), *(Column(title, "right") for title in titles)]
     console.print()
-    console.print(table, highlight=False)
+    console.print(ScreenTable(columns, [_row(one, state, folder) for one in state["variants"]]))
     console.print(
         f"{state['metric']}; 'where chosen' is the best of the trials on the seeds that chose it and flatters; compare "
         "the variants on fresh seeds (table above, and analysis.report)",
@@ -63,9 +58,9 @@ def _row(one: Mapping[str, Any], state: Mapping[str, Any], folder: StudyFolder) 
     chosen = one["chosen"] or {}
     counts = one.get("trials", {})
     values = [_number(chosen.get(key, "–")) for key in state["space"]]
-    score = f"{one['score']:.4f}" if one.get("score") is not None else "none finished"
+    best = score(one["score"]) if one.get("score") is not None else "none finished"
     counted = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return [one["label"], *values, score, _fresh(one, state, folder), counted, _steps(one, folder)]
+    return [one["label"], *values, best, _fresh(one, state, folder), counted, _steps(one, folder)]
 
 
 def _fresh(one: Mapping[str, Any], state: Mapping[str, Any], folder: StudyFolder) -> str:
@@ -77,7 +72,7 @@ def _fresh(one: Mapping[str, Any], state: Mapping[str, Any], folder: StudyFolder
     records = [read_or_none(folder.run(cell.folder, seed)) for cell in cells for seed in plan.seeds]
     found = [record.metrics.get(state["metric"]) for record in records if record]
     values = [value for value in found if value is not None and math.isfinite(value)]
-    return f"{math.fsum(values) / len(values):.4f} (n = {len(values)})" if values else "–"
+    return f"{score(math.fsum(values) / len(values))} (n = {len(values)})" if values else "–"
 
 
 def _steps(one: Mapping[str, Any], folder: StudyFolder) -> str:
