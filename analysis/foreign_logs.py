@@ -98,9 +98,10 @@ class MetricLog:
 def read_metric(file: Path, metric: str, step_key: str | None = None) -> MetricLog:
     """Read one metric. Raises StudyError, one line, for a format that is not read and for rows that fit no header."""
     records, mark = _read(file)
-    columns = list(dict.fromkeys(name for record in records for name in record if name))
+    kinds = dict.fromkeys(map(tuple, records))  # of records, by their columns: few
+    columns = list(dict.fromkeys(name for kind in kinds for name in kind if name))
     names = _alike(metric, columns)
-    cells = [_cell(record, names) for record in records]
+    cells = _column(records, names)
     try:
         decimal = mark([cell for cell in cells if isinstance(cell, str)])
     except ValueError as error:
@@ -143,14 +144,16 @@ def _number(cell: Any, mark: str) -> float | None:
         return None
 
 
-def _cell(record: Record, names: Sequence[str]) -> Any:
-    """What a record has in the first of these columns that it has; blank without any."""
-    return next((record[name] for name in names if name in record), "")
+def _column(records: Sequence[Record], names: Sequence[str]) -> list[Any]:
+    """What each record has in the first of these columns that it has; blank without any."""
+    if len(names) == 1:
+        return [record.get(names[0], "") for record in records]
+    return [next((record[name] for name in names if name in record), "") for record in records]
 
 
 def _steps(records: Sequence[Record], names: Sequence[str]) -> list[int] | None:
     """A column, under any of its spellings, as steps; None unless every record has a whole number there."""
-    steps = [_step(_cell(record, names)) for record in records]
+    steps = [_step(cell) for cell in _column(records, names)]
     return [step for step in steps if step is not None] if None not in steps else None
 
 

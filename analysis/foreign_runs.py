@@ -109,10 +109,10 @@ def check_column(runs: Sequence[ForeignRun], wanted: Wanted) -> None:
     columns = next((log.columns for log in logs if log.columns), None)
     if columns is None:
         raise StudyError(f"{none}; there are no records that can be read in {logs[0].file}")
-    if len(columns) == 1 and wanted.column in columns[0]:
-        raise StudyError(f"{none}: {columns[0]!r} is one column; separate columns by commas, semicolons or tabs")
     if all(number(name) is not None for name in columns):
         raise StudyError(f"{none}; the first line, {', '.join(columns)}, has numbers in place of the columns' names")
     near = difflib.get_close_matches(wanted.column, columns, n=1)
+    if len(columns) == 1 and (wanted.column in columns[0] or not near):
+        raise StudyError(f"{none}: {columns[0]!r} is one column; separate columns by commas, semicolons or tabs")
     hint = f"; did you mean {near[0]}?" if near else "."
     raise StudyError(f"{none}{hint} There are: {', '.join(columns)}")

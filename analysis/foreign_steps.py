@@ -97,7 +97,8 @@ def choose_steps(logs: Mapping[str, Stepped], what: str, step_key: str | None = 
     if any(valid.values()):
         kinds = {", ".join(keys) or "none": place for place, keys in reversed(valid.items())}
         named = "; ".join(f"{keys} in {place}" for keys, place in list(reversed(kinds.items()))[:3])
-        raise StudyError(f"{what}: no column tells the steps of all runs ({named}); give it one name in all files")
+        told = f"no known column has whole numbers in every record of all runs ({named})"
+        raise StudyError(f"{what}: {told}; {_advice(logs)}")
     _check_rows(logs, what)
     return Steps(ROWS, ROWS)
 
@@ -173,4 +174,4 @@ def _advice(logs: Mapping[str, Stepped]) -> str:
     could = [name for name in first if all(name in names for names in others)]
     if not could:
         return "no other column rises in whole numbers, so --step-key can name none; log one named step in all runs"
-    return f"name the column that does with --step-key COLUMN; these rise in whole numbers: {', '.join(could)}"
+    return f"name the column of the steps with --step-key COLUMN; these rise in whole numbers: {', '.join(could)}"

@@ -13,6 +13,7 @@ from analysis.reading import Row, Rows, find_name, number
 from analysis.study import StudyError
 
 _CUT_OFF = re.compile(r"[+-]?[\d.]+([eE][+-]?\d*)?")
+_MARKS = re.compile('[#"\ufeff]')
 _NAME = re.compile(r"[^\W\d][\w ./:@%()\[\]-]*")
 
 Cells = Mapping[str, str]
@@ -39,10 +40,17 @@ class _Log:
 
     def take(self, row: Row) -> None:
         """Read one row."""
+        header, text = self.headers[-1].cells if self.headers else [], "".join(row.cells)
+        if len(row.cells) == len(header) and number(row.cells[-1]) is not None and not _MARKS.search(text):
+            self.records.append(dict(zip(header, row.cells, strict=True)))  # nearly all rows
+        else:
+            self._take_slowly(row)
+
+    def _take_slowly(self, row: Row) -> None:
         row = Row(row.line, [cell.strip(' \t"\ufeff') for cell in row.cells])
         is_comment = row.cells[0].startswith("#")
         row.cells[0] = row.cells[0].lstrip("# ")
-        while self.commas_end_lines and not row.cells[-1]:
+        while self.commas_end_lines and len(row.cells) > 1 and not row.cells[-1]:
             row.cells.pop()
         header = self._header(row) if self.headers else row.cells
         if header is not None and (len(header) > 1 or not is_comment):

@@ -419,8 +419,8 @@ def pair(root, first, second):
             "val_loss\n.5\n",
             "no other column rises in whole numbers, so --step-key can name none; log one",
         ),
-        ("step,val_loss\n1,.5\n", "iteration,val_loss\n1,.5\n", r"steps of all runs \(step in a; iteration in b\)"),
-        ("step,val_loss\n1,.5\n", "val_loss\n.5\n", r"no column tells the steps of all runs \(step in a; none in b\)"),
+        ("step,val_loss\n1,.5\n", "iteration,val_loss\n1,.5\n", r"of all runs \(step in a; iteration in b\); no other"),
+        ("step,val_loss\n1,.5\n", "val_loss\n.5\n", r"in every record of all runs \(step in a; none in b\)"),
         (
             "step,val_loss\n" + "1,.5\n2,.4\n" * 2,
             "step,val_loss\n" + "1,.5\n2,.4\n" * 3,
@@ -536,6 +536,7 @@ def test_w25_the_last_trainer_state_of_several_checkpoints_is_read(tmp_path):
         ("log.json", b'{"val_loss": "high"}', "'high' is no number"),
         ("log.json", b'{"val_loss": 1, "val_loss": 2}', "'val_loss' is in one object twice"),
         ("log.txt", b"step val_loss\n1 .5\n", "'step val_loss' is one column; separate columns by commas"),
+        ("log.yaml", b"- step: 1\n  loss: 0.5\n", "'- step: 1' is one column"),
         ("log.txt", b"step=1 val_loss=.5\nstep=2 val_loss=.4\n", "is one column; separate columns by commas"),
         ("log.txt", b"{'step': 1, 'val_loss': 0.5}\n", "no records that can be read in"),
         ("metrics.csv", b"1,.5\n2,.4\n", "the first line, 1, .5, has numbers in place of the columns' names"),
