@@ -63,7 +63,7 @@ def failures(
         why = ": ".join(part for part in (error.get("type"), error.get("message")) if part)
         why = why or errors.get(run.folder, "")
         line = f"[red]{state.status}[/red] {escape(run.name)}  {escape(why)}\n  {escape(str(run.folder.path))}"
-        console.print(line, highlight=False, soft_wrap=True)
+        say(console, Text.from_markup(line))
     if len(amiss) > MOST_LINES:
         rest = in_words(Counter(state.status for _, state in amiss[MOST_LINES:]))
         study = amiss[0][0].folder.path.parents[2]

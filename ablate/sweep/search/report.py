@@ -44,7 +44,7 @@ def announce(console: Console, prepared: Prepared, launcher: Launcher, done: int
         *(f"note: {note}" for note in notes(prepared, launcher)),
     ]
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        say(console, Text.from_markup(line))
 
 
 def notes(prepared: Prepared, launcher: Launcher) -> list[str]:

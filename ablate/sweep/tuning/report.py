@@ -6,12 +6,13 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from ablate.jsonfiles import RecordError, read_json
 from ablate.numbers import score
 from ablate.records import StudyFolder
 from ablate.resume import read_or_none
-from ablate.screen import Column, ScreenTable
+from ablate.screen import Column, ScreenTable, say
 from ablate.sweep.search.prepare import Prepared
 
 
@@ -31,7 +32,7 @@ def announce(console: Console, state: Mapping[str, Any], prepared: Sequence[Prep
         f"  kept in {escape(str(first.folder.tuning(state['name']).absolute()))}",
     ]
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        say(console, Text.from_markup(line))
 
 
 def _list(seeds: Sequence[int]) -> str:
