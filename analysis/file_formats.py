@@ -1,7 +1,7 @@
 """The bytes of a file as text, whatever wrote it; what is no text is refused in one line that names the format found.
 
 Formats are known by how a file begins, not by its name: a `.csv` that is an Excel workbook is called one. Compressed
-files (gzip, bzip2, xz) are unpacked, UTF-8 and, where the byte order is marked, UTF-16 and UTF-32 are decoded.
+files (gzip, bzip2, xz) are unpacked, UTF-8, UTF-16 and marked UTF-32 are decoded.
 """
 
 import bz2
@@ -55,7 +55,11 @@ _BINARY = (
 """How formats begin that are not read, what they are called, and what to do."""
 
 _TEXTS = (
-    (r"<!doctype html|<html", "a page in HTML", "download the file itself (on GitHub: Raw), or write the table as CSV"),
+    (
+        r"<!doctype html|<html|<table",
+        "a page in HTML",
+        "download the file itself (on GitHub: Raw), or write the table as CSV",
+    ),
     (r"<\?xml|<[a-z]+[ >]", "XML", _AS_CSV),
     (r"version https://git-lfs", "a pointer of Git LFS", "fetch the file itself with `git lfs pull`"),
     (r"\|.*\|[ \t]*\r?\n[ \t]*\|?[ \t]*:?-+", "a table in Markdown", "write it as CSV"),
@@ -116,7 +120,7 @@ def decoded(path: Path, data: bytes, *, torn: bool = False) -> str:
 
     `torn`: null bytes, as a crash leaves them, are left out, and bytes that are no text become �.
     """
-    encoding = next((name for bom, name in _BOMS if data.startswith(bom)), "utf-8")
+    encoding = _encoding(data)
     if encoding == "utf-8":
         _refuse_binary(path, data, torn=torn)
     try:
@@ -127,6 +131,17 @@ def decoded(path: Path, data: bytes, *, torn: bool = False) -> str:
         raise StudyError(f"{path}: {told}; save the file as UTF-8") from None
     _refuse_unreadable(path, text, torn=torn)
     return text.replace("\0", "") if torn else text
+
+
+def _encoding(data: bytes) -> str:
+    """By the byte order mark; without one UTF-8, or UTF-16 where every second byte of Latin text is null."""
+    marked = next((name for bom, name in _BOMS if data.startswith(bom)), None)
+    start = data[:4096]
+    latin = 0.8 * len(start) <= 2 * start.count(b"\0") <= len(start)
+    if marked is None and start and latin:
+        halves = {"utf-16-le": start[1::2], "utf-16-be": start[::2]}
+        return next((name for name, half in halves.items() if 10 * half.count(b"\0") >= 8 * len(half)), "utf-8")
+    return marked or "utf-8"
 
 
 def _refuse_binary(path: Path, data: bytes, *, torn: bool) -> None:
@@ -142,15 +157,8 @@ def _refuse_binary(path: Path, data: bytes, *, torn: bool) -> None:
     for magic, name, advice in _BINARY:
         if start.startswith(magic):
             raise _refused(path, name, advice)
-    nulls = start.count(b"\0")
-    if (
-        nulls
-        and 0.4 * len(start) <= nulls <= 0.6 * len(start)
-        and not (start[::2].strip(b"\0") and start[1::2].strip(b"\0"))
-    ):
-        raise _refused(path, "UTF-16 without its byte order mark", "save the file as UTF-8")
     control = len(re.findall(rb"[\x01-\x08\x0b\x0e-\x1f]", start))
-    if 20 * control > len(start.strip(b"\0")) or (2 * nulls > len(start) and not torn):
+    if 20 * control > len(start.strip(b"\0")) or (2 * start.count(b"\0") > len(start) and not torn):
         raise _refused(path, "a binary file of a format that is not known", "give CSV, JSON or Parquet")
 
 

@@ -25,7 +25,7 @@ from analysis.reading import number
 from analysis.series import Series, series_of
 from analysis.study import EARLIER_ROW, LoadedRun, Replaced, Study, Variant
 from analysis.table_columns import PlainTable, Roles, find_roles, read_table, unpaired_remark
-from analysis.table_repeats import refuse_repeats, refuse_unnumbered
+from analysis.table_repeats import refuse_repeats, refuse_unnumbered, unused_remarks
 from analysis.tasks import TASK
 
 LARGEST_STEP = 2**62
@@ -80,6 +80,7 @@ def load_csv(
         remarks.append(f"{twice} rows repeat the run and {roles.step} of a later row, which is used instead")
     if roles.seed is None and shared_seeds:
         remarks.append(unpaired_remark(table, roles))
+    remarks += unused_remarks(table, roles)
     variants, name = _variants(runs), plain_name(Path(path))
     return Study(
         name=name,

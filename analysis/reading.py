@@ -216,7 +216,8 @@ def _values(path: Path, text: str, *, torn: bool) -> Iterator[tuple[int, Any]]:
             line += text.count("\n", start, place)
         except (ValueError, RecursionError) as error:
             if isinstance(error, _TwiceError) or not torn:
-                reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error).partition(" while")[0]
+                plain = re.split(" while|;", str(error))[0]
+                reason = error.msg if isinstance(error, json.JSONDecodeError) else plain
                 where = error.lineno if isinstance(error, json.JSONDecodeError) else line
                 raise StudyError(f"{path}: JSON that cannot be read, line {where}: {reason}") from None
             place = _behind_cut_off(text, start, decoder)

@@ -140,6 +140,19 @@ def _without_seeds(table: PlainTable, roles: Roles) -> list[str]:
     return []
 
 
+def unused_remarks(table: PlainTable, roles: Roles) -> list[str]:
+    """Columns named like tasks or steps in which rows differ, though no two rows are of one variant and seed."""
+    remarks = []
+    for name in table.names:
+        values = set(map(str.strip, table.columns[name]))
+        task = _is_task(name, TASK_WORDS | FOLD_WORDS if roles.seed else TASK_WORDS) and not roles.tasks
+        step = _is_step(name) and not roles.step
+        if name not in roles.named and len(values) > 1 and (task or step):
+            what = f"runs are compared although they differ in {name} ({len(values)} values)"
+            remarks.append(f"{what}; for a comparison within each, give --task-key {shlex.quote(name)}")
+    return remarks
+
+
 def refuse_unnumbered(table: PlainTable, roles: Roles, keys: Sequence[Key]) -> None:
     """Raise StudyError for steps without seeds where rows repeat them: which row goes on with which is not known."""
     if roles.step and not roles.seed and len(set(keys)) < len(keys):

@@ -318,6 +318,14 @@ def test_w4_advice_on_epochs_that_are_no_whole_numbers_can_be_followed(tmp_path,
     assert "which is too large" in refusal(capsys, huge, "--step-key", "epoch")
 
 
+def test_w4_a_data_set_or_step_in_which_single_rows_differ_is_named(tmp_path):
+    rows = [(name, seed, "x" if name == "a" else "y", 100 if name == "a" else 50, v) for name, seed, v in ROWS]
+    path = file_of(tmp_path, text_of(rows, ("variant", "seed", "dataset", "step", "loss")))
+    said = "runs are compared although they differ in {0} (2 values); for a comparison within each, give --task-key {0}"
+    assert load_csv(path, metric="loss").remarks == (said.format("dataset"), said.format("step"))
+    assert load_csv(file_of(tmp_path, TEXT), metric="loss").remarks == ()
+
+
 def test_w4_epochs_and_data_sets_without_seeds_are_not_runs(tmp_path, capsys):
     for column, option in (("epoch", "--step-key"), ("dataset", "--task-key")):
         path = file_of(tmp_path, text_of([(n, s + 1, v) for n, s, v in ROWS], ("variant", column, "loss")))
