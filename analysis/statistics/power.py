@@ -34,7 +34,7 @@ def minimum_detectable_effect(
     def shortfall(standardised: float) -> float:
         return power(standardised, 1.0, n, paired=paired, alpha=alpha) - target
 
-    return sd * float(optimize.brentq(shortfall, 1e-3, 30.0))
+    return sd * float(optimize.brentq(shortfall, 1e-3, 300.0))
 
 
 def upper_sd(sd: float, n: int, level: float = 0.8) -> float:
