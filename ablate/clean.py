@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from ablate import locks, provenance
+from ablate import locks, provenance, stdio
 from ablate.config.errors import refuse
 from ablate.records import RunFolder, Status, StudyFolder
 from ablate.resume import read_or_none
@@ -184,6 +184,7 @@ def _asked(question: str) -> bool:
 
 def main(argv: Sequence[str] | None = None, ask: Callable[[str], bool] = _asked) -> None:
     """List, ask, remove; exit code 0, 1 when something listed could not be removed, 2 for bad input."""
+    stdio.make_safe()
     parser = argparse.ArgumentParser(prog="python -m ablate.clean", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("study", type=Path, help="a study's folder, such as multirun/copy_repeat")
     parser.add_argument("--interrupted", action="store_true", help="also runs that were begun and not ended")

@@ -17,6 +17,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from torch import nn
 
+from ablate import stdio
 from ablate.config import trusted
 from ablate.config.build import build, choose_device
 from ablate.config.errors import ConfigError, nearest, refuse
@@ -160,6 +161,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the prompts with their continuations; exit code 2 for bad input."""
+    stdio.make_safe()
     arguments = _arguments(argv)
     try:
         folder, device = RunFolder(arguments.run), choose_device(arguments.device)
@@ -170,6 +172,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
     else:
         sys.stdout.writelines(f"{text['prompt']}{text['continuation']}\n" for text in found)
+    stdio.end_if_lost()
 
 
 if __name__ == "__main__":

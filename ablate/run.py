@@ -15,7 +15,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from ablate import provenance  # noqa: F401  (notes the code before any of it is imported)
+from ablate import (
+    provenance,  # noqa: F401  (notes the code before any of it is imported)
+    stdio,
+)
 from ablate.config import arguments, explain
 from ablate.config.errors import ConfigError, refuse
 from ablate.config.register import config_dir, given_overrides, plain, to_run_config
@@ -29,6 +32,7 @@ def train(config: DictConfig) -> dict[str, Any]:
     from ablate import job, worker  # noqa: PLC0415  (torch: not needed to plan, to complete a word or to print help)
     from ablate.console import RunConsole  # noqa: PLC0415
 
+    stdio.make_safe()  # a worker's streams are its own
     typed, values = to_run_config(config), plain(config)
     folder = RunFolder(Path(HydraConfig.get().runtime.output_dir))
     context = _context(config, values, folder)
@@ -87,6 +91,7 @@ def _context(config: DictConfig, values: dict[str, Any], folder: RunFolder) -> A
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; the process ends with the exit codes of the README."""
+    stdio.make_safe()
     given = list(sys.argv[1:] if argv is None else argv)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it would print, and we say it in one line
     conf, overrides = config_dir(), given

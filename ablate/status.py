@@ -19,6 +19,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from ablate import stdio
 from ablate.config.errors import nearest, refuse
 from ablate.jsonfiles import RecordError
 from ablate.numbers import score
@@ -157,6 +158,7 @@ def watch(study: StudyFolder, console: Console) -> list[RunState]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print how the study stands; exit code 1 when some failed or diverged, 2 for bad input, 130 for Ctrl-C."""
+    stdio.make_safe()
     parser = argparse.ArgumentParser(prog="python -m ablate.status", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("study", type=Path, help="a study's folder, such as multirun/copy_repeat")
     parser.add_argument(
@@ -174,6 +176,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         refuse(f"{error.filename or study.path}: cannot be read ({error.strerror})")
     if arguments.json:
         sys.stdout.write(_as_json(study, states) + "\n")
+        stdio.end_if_lost()
     elif not arguments.watch:
         console.print(render(study, states))
     sys.exit(1 if any(state.status in ("failed", "diverged", "damaged") for state in states) else 0)

@@ -19,6 +19,7 @@ import difflib
 import sys
 from collections.abc import Sequence
 
+from ablate import stdio
 from ablate.config.errors import refuse
 
 NAMES = {
@@ -45,6 +46,7 @@ def _translate(argument: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; exit codes are those of `ablate.run -m`."""
+    stdio.make_safe()
     given = list(sys.argv[1:] if argv is None else argv)
     if {"-h", "--help"} & set(given):
         sys.stdout.write(f"{(__doc__ or '').strip()}\n")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from ablate import stdio
 from ablate.records import StudyFolder
 from analysis import commands, sources
 from analysis.export import comparison_data, to_json, variant_data
@@ -35,6 +36,7 @@ EXIT_CODES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare A with B, print the result and return the exit code."""
+    stdio.make_safe()
     parser = argparse.ArgumentParser(prog="python -m analysis.compare", description=__doc__)
     commands.add_common(parser)
     parser.add_argument("a", metavar="A", help="label of a variant, factor=value, or a level")
@@ -68,6 +70,7 @@ def _compare(options: argparse.Namespace) -> int:
         shared = {key: value for key, value in comparison_data(comparison).items() if key != "variants"}
         data = shared | variant_data(comparison, result)
         sys.stdout.write(to_json(data))
+        stdio.end_if_lost()
     else:
         print_comparison(comparison, Console())
     return EXIT_CODES[against.judgement.verdict]

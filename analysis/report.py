@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ablate import stdio
 from analysis import commands, sources
 from analysis.all_pairs import all_pairs_table
 from analysis.export import task_set_data, to_json
@@ -38,6 +39,7 @@ Files = dict[str, bytes]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the report, print the table and where the report is, and return the exit code."""
+    stdio.make_safe()
     parser = argparse.ArgumentParser(prog="python -m analysis.report", description=__doc__.splitlines()[0])
     commands.add_common(parser)
     parser.add_argument("--baseline", help="label of a variant, factor=value, or a level (default: the plan's first)")

@@ -91,7 +91,16 @@ def test_the_screen_imports_rich_and_the_standard_library_only():
 
 
 @pytest.mark.parametrize(
-    "module", ["ablate.records", "ablate.locks", "ablate.jsonfiles", "ablate.directions", "ablate.numbers"]
+    "module",
+    [
+        "ablate.records",
+        "ablate.locks",
+        "ablate.jsonfiles",
+        "ablate.directions",
+        "ablate.numbers",
+        "ablate.stdio",
+        "ablate.capacity",
+    ],
 )
 def test_records_and_locks_import_the_standard_library_only(module):
     outside = {name for name in IMPORTS[module] if name.split(".")[0] not in sys.stdlib_module_names}
@@ -109,8 +118,15 @@ def test_identity_imports_the_standard_library_and_records_only():
 def test_the_analysis_takes_what_both_share_from_ablate_and_nothing_else():
     for module in inside("analysis"):
         own = {name for name in IMPORTS[module] if name.startswith("ablate")}
-        shared = ("ablate.records", "ablate.jsonfiles", "ablate.directions", "ablate.numbers", "ablate.screen")
-        assert all(name.startswith(shared) for name in own), (module, own)
+        shared = (
+            "ablate.records",
+            "ablate.jsonfiles",
+            "ablate.directions",
+            "ablate.numbers",
+            "ablate.screen",
+            "ablate.stdio",
+        )
+        assert all(name == "ablate" or name.startswith(shared) for name in own), (module, own)
 
 
 def test_nothing_imports_the_entry_point_but_the_command_that_is_a_form_of_it():

@@ -1,17 +1,24 @@
 """Sweeps that were lost or did not stop: more processes than runs, jobs in the background, closed streams."""
 
+import codecs
+import io
+import os
 import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from ablate import capacity, locks
+from ablate import capacity, locks, stdio
 from ablate.config.register import local_workers
 from ablate.records import Status, StudyFolder
 from ablate.stop import StopRequest, heard
 from ablate.sweep.workers import Workers
+from tests.conftest import ROOT
 from tests.sweep.clusters import wait_for
 
 GIB = 2**30
@@ -263,3 +270,146 @@ def test_w20_one_signal_ignored_leaves_the_others_heard():
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+# W21: standard streams that are closed, full, left by their reader, or in a narrow encoding ------------------------
+
+CLOSED = 'exec "$@" >&- 2>&- <&-'
+
+
+def text(characters: str, encoding: str) -> str:
+    """What is written of these characters in an encoding."""
+    codecs.register_error("ablate.plain", stdio._plain)
+    return characters.encode(encoding, "ablate.plain").decode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        ("ascii", "-0.5 +/- 0.1, Delta alpha [-inf, inf] <= 10^2 cafe ?"),
+        ("latin-1", "-0.5 ± 0.1, Delta alpha [-inf, inf] <= 10² café ?"),
+        ("cp1252", "-0.5 ± 0.1, Delta alpha [-inf, inf] <= 10² café ?"),
+        ("utf-8", "−0.5 ± 0.1, Δ α [−∞, ∞] ≤ 10² café 語"),
+    ],
+)
+def test_w21_signs_that_an_encoding_lacks_are_written_plainly(encoding, expected):
+    assert text("−0.5 ± 0.1, Δ α [−∞, ∞] ≤ 10² café 語", encoding) == expected
+
+
+def test_w21_a_byte_of_a_files_name_comes_out_as_that_byte():
+    codecs.register_error("ablate.plain", stdio._plain)
+    assert b"a\xff\xe9".decode("utf-8", "surrogateescape").encode("utf-8", "ablate.plain") == b"a\xff\xe9"
+
+
+def output(descriptor: int) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stdio.Output(descriptor, "stdout"), encoding="ascii", errors="ablate.plain")
+
+
+def test_w21_a_reader_that_left_is_no_error_and_a_full_disk_is_told_once(capsys):
+    reading, writing = os.pipe()
+    pipe = output(writing)
+    print("one", file=pipe, flush=True)
+    assert os.read(reading, 10) == b"one\n"
+    os.close(reading)
+    print("two", file=pipe, flush=True)
+    os.close(writing)
+    assert (pipe.buffer.lost, capsys.readouterr().err) == (None, "")
+    with open("/dev/full", "wb") as file:  # noqa: PTH123
+        full = output(file.fileno())
+        for _ in range(2):
+            print("three", file=full, flush=True)
+    assert isinstance(full.buffer.lost, OSError)
+    assert capsys.readouterr().err == "ablate: standard output cannot be written: No space left on device\n"
+
+
+def test_w21_a_full_pipe_that_does_not_wait_is_waited_for():
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    pipe, lines = output(writing), "x" * 300_000
+    thread = threading.Thread(target=lambda: print(lines, file=pipe, flush=True))
+    thread.start()
+    seen = b""
+    while len(seen) <= len(lines):
+        seen += os.read(reading, 65536)
+    thread.join()
+    os.close(reading)
+    os.close(writing)
+    assert seen.decode() == lines + "\n"
+
+
+def in_shell(script: str, *command: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, *command],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **environment},
+        capture_output=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_w21_a_sweep_trains_all_and_ends_with_its_own_code_whatever_its_streams(in_tmp, tiny):
+    """Closed ones with a pool of two, whose processes inherit them; a full disk; a pipe that is left in the middle."""
+    sweep = ["-m", "ablate.run", "-m", *tiny, "runtime.device=cpu", "attention=rope,none"]
+    basic = [*sweep, "hydra/launcher=basic"]
+    assert in_shell(CLOSED, *sweep, "seed=0", "hydra.launcher.n_jobs=2").returncode == 0
+    left = in_shell('{ "$@"; echo "$?" >code; } | head -1', *basic, "seed=0,1", "sweep.metric=eval/accuracy")
+    assert (left.stdout.count(b"\n"), left.stderr, Path("code").read_text()) == (1, b"", "0\n")
+    assert [run.read().status for run in StudyFolder(Path("multirun/copy_repeat")).runs()] == [Status.finished] * 4
+    full = in_shell('exec "$@" >/dev/full', *basic, "seed=0", "optimizer.lr=1e30")
+    assert full.returncode == 1  # they diverge
+    assert full.stderr.decode() == "ablate: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["-m", "ablate.status", "STUDY"], 0),
+        (["-m", "analysis.compare", "STUDY", "none", "rope"], 14),
+        (["-m", "ablate.clean", "STUDY"], 0),
+    ],
+)
+def test_w21_reports_end_with_their_own_code_whatever_their_streams(sweep, command, code):
+    sweep("attention=rope,none", "seed=0,1")
+    command = ["multirun/copy_repeat" if word == "STUDY" else word for word in command]
+    assert in_shell(CLOSED, *command).returncode == code
+    left = in_shell('{ "$@"; echo "$?" >code; } | true', *command)
+    assert (left.stderr, Path("code").read_text()) == (b"", f"{code}\n")
+    plain = in_shell('exec "$@"', *command, PYTHONIOENCODING="ascii")
+    assert (plain.returncode, plain.stderr) == (code, b"")
+    assert plain.stdout.isascii()
+
+
+def test_w21_json_that_could_not_be_written_is_not_passed_over(sweep):
+    sweep("attention=rope,none", "seed=0")
+    ended = in_shell('exec "$@" >/dev/full', "-m", "ablate.status", "multirun/copy_repeat", "--json")
+    assert (ended.returncode, ended.stderr.decode()) == (
+        2,
+        "ablate: standard output cannot be written: No space left on device\n",
+    )
+
+
+# W22: a search without a best config does not end as one that found it ----------------------------------------------
+
+SEARCH = ("hydra/sweeper=optuna", "optimizer.lr=tag(log,interval(1e-4,1e-2))", "hydra.sweeper.n_trials=2")
+PRUNING = ("training.eval_every=1", "hydra/sweeper/pruner=threshold", "hydra.sweeper.pruner.upper=0.1")
+
+
+def test_w22_a_search_whose_trials_were_all_pruned_ends_with_1_and_its_advice_works(sweep):
+    result = sweep(*SEARCH, *PRUNING)
+    assert result.code == 1
+    assert (
+        "all 2 trials were pruned, so there is no best config; the same command with hydra/sweeper/pruner=none and a "
+        "new hydra.sweeper.study_name trains them to their ends" in result.out
+    )
+    assert sweep(*SEARCH, *PRUNING).code == 1  # nothing is left to do, and there is no best config still
+    advised = ("hydra/sweeper/pruner=none", "hydra.sweeper.study_name=new")
+    again = sweep(*SEARCH, PRUNING[0], *advised)
+    assert again.code == 0
+    assert "2 finished" in again.out
+    assert "best: trial" in again.out
+
+
+def test_w22_no_trial_that_keeps_the_constraints_is_no_best_config_either(sweep):
+    result = sweep(*SEARCH, "hydra.sweeper.constraints=['parameters<=1']")
+    assert result.code == 1
+    assert "no trial finished and kept hydra.sweeper.constraints, so there is no best config" in result.out

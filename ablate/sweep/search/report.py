@@ -92,8 +92,7 @@ def sum_up(console: Console, study: optuna.Study, prepared: Prepared) -> None:
     console.print(", ".join(f"{count} {word}" for word, count in counts.items() if count), highlight=False)
     best = best_trials(study)
     if not best:
-        kept = " and kept hydra.sweeper.constraints" if prepared.constraints else ""
-        console.print(f"no trial finished{kept}, so there is no best config", style="red")
+        console.print(no_best(counted, prepared), style="red", highlight=False, markup=False, soft_wrap=True)
         return
     for one in best:
         overrides = shlex.join(prepared.space.overrides(one.params))
@@ -102,6 +101,19 @@ def sum_up(console: Console, study: optuna.Study, prepared: Prepared) -> None:
         console.print(f"  {overrides}", highlight=False, soft_wrap=True, markup=False)
     if len(prepared.objectives) == 1:
         _write_best(console, prepared, best[0])
+
+
+def no_best(counted: Sequence[FrozenTrial], prepared: Prepared) -> str:
+    """Return why there is no best config, and what to do about trials that were pruned."""
+    kept = " and kept hydra.sweeper.constraints" if prepared.constraints else ""
+    pruned = sum(one.state is TrialState.PRUNED for one in counted)
+    if not pruned:
+        return f"no trial finished{kept}, so there is no best config"
+    what = f"all {pruned} trials were pruned" if pruned == len(counted) else f"no trial finished{kept}, {pruned} pruned"
+    return (
+        f"{what}, so there is no best config; the same command with hydra/sweeper/pruner=none and a new "
+        "hydra.sweeper.study_name trains them to their ends"
+    )
 
 
 def best_trials(study: optuna.Study) -> list[FrozenTrial]:

@@ -150,7 +150,7 @@ class Search:
         report.sum_up(self.console, self.study, self.prepared)
         if self.sweep.stopped:
             return INTERRUPTED
-        return FAILED if trials.failed(trials.all_trials(self.study)) else 0
+        return FAILED if trials.failed(trials.all_trials(self.study)) or not report.best_trials(self.study) else 0
 
     def _take_over(self) -> None:
         """Say which trials were lost, and put the cells of the earlier ones into the plan."""
