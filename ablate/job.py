@@ -7,6 +7,7 @@ launcher chose.
 import contextlib
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 import yaml
 
-from ablate import devices, locks, provenance
+from ablate import devices, isolation, locks, provenance, worker
 from ablate.config import preflight
 from ablate.config.build import build
 from ablate.config.errors import ConfigError
@@ -69,7 +70,9 @@ def perform(
     read-only disk).
     """
     stop = StopRequest(context.stop_file)
-    if stop():
+    if isolation.leftovers:
+        _begin_none(context)
+    if stop() or isolation.leftovers:
         with contextlib.suppress(OSError):
             folder.path.rmdir()  # Hydra made it; a run that never began leaves nothing
         return Done(read_or_none(folder), trained=False)
@@ -81,6 +84,18 @@ def perform(
         return Done(None, trained=False)
     except OSError as error:
         raise OSError(error.errno, f"the run cannot be recorded: {error.strerror}", str(folder.path)) from error
+
+
+def _begin_none(context: Context) -> None:
+    """End the sweep of a process in which a run left what another would meet; a pool has replaced such a process."""
+    if worker.is_of_pool():
+        return
+    sys.stderr.write(
+        f"ablate: no other run begins in this process: {isolation.leftovers[0]}; the same command goes on, and "
+        "hydra/launcher=local replaces such a process\n"
+    )
+    if context.stop_file is not None:
+        context.stop_file.touch()
 
 
 def _perform_locked(
@@ -150,7 +165,11 @@ class _Attempt:
         self.folder.write(record)
         memory = PeakMemory()
         try:
-            with _spare_descriptor(), devices.placed(self.config.runtime.device) as device:
+            with (
+                isolation.kept_around_run(f"{record.label} seed={record.seed}"),
+                _spare_descriptor(),
+                devices.placed(self.config.runtime.device) as device,
+            ):
                 memory.watch(device)
                 self._train(record, device, stop, on_log)
         except KeyboardInterrupt:

@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ablate import isolation
+
 LOG = logging.getLogger("ablate")
 
 PACKAGE = Path(__file__).resolve().parent
@@ -87,7 +89,7 @@ def _as_loaded(module: str) -> bytes | None:
         return None
     before = file.read_bytes()
     with contextlib.suppress(Exception):  # whatever is wrong with it, the run that needs it says so
-        importlib.import_module(module)
+        isolation.imported(module)
     after = file.read_bytes()
     return after if after == before else _edited(str(file), before.hex(), after.hex()).encode()
 

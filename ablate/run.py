@@ -29,7 +29,7 @@ FAILED, INTERRUPTED = 1, 130
 
 def train(config: DictConfig) -> dict[str, Any]:
     """One job, in whatever process a launcher chose; returns its final metrics, {} when there are none."""
-    from ablate import job, worker  # noqa: PLC0415  (torch: not needed to plan, to complete a word or to print help)
+    from ablate import isolation, job, worker  # noqa: PLC0415  (torch: not needed to plan, to complete a word or to print help)
     from ablate.console import RunConsole  # noqa: PLC0415
 
     stdio.make_safe()  # a worker's streams are its own
@@ -43,6 +43,8 @@ def train(config: DictConfig) -> dict[str, Any]:
     except ConfigError as error:
         refuse(str(error)) if context.sweep is None else sys.stderr.write(f"ablate: {error}\n")
         raise
+    if isolation.leftovers:
+        worker.leave_pool()
     console.end(done, folder)
     status = done.record.status if done.record else None
     if HydraConfig.get().mode is not RunMode.MULTIRUN and status is not Status.finished:

@@ -96,10 +96,14 @@ def test_a_signal_saves_and_the_run_continues_from_there(tiny, tmp_path):
 def test_threads_and_memory_are_the_runs_own(tiny, tmp_path, threads):
     import torch
 
-    record = run(tiny, RunFolder(tmp_path), f"runtime.threads={threads}").record
-    assert torch.get_num_threads() == threads
+    seen, before = [], torch.get_num_threads()
+    context = Context(
+        label="", factors={}, command="", should_prune=lambda *_: bool(seen.append(torch.get_num_threads()))
+    )
+    record = run(tiny, RunFolder(tmp_path), f"runtime.threads={threads}", context=context).record
+    assert seen == [threads]
+    assert torch.get_num_threads() == before  # put back: they are the run's own
     assert 50 * 2**20 < record.peak_memory_bytes < 2**31
-    torch.set_num_threads(1)
 
 
 def test_the_record_says_what_the_parameters_came_to(tiny, tmp_path):

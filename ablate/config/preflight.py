@@ -4,6 +4,7 @@ Three layers: the typed sections' values, every `_target_` node against its cons
 in which the constructors judge their own values (task and model for real, optimiser over one stand-in).
 """
 
+import contextlib
 import errno
 import os
 import re
@@ -14,10 +15,11 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 
+from ablate import isolation
 from ablate.config import build, question
 from ablate.config.errors import ConfigError
 from ablate.config.schema import RunConfig
-from ablate.config.signature import check_node
+from ablate.config.signature import check_node, modules_of
 from ablate.training import scoring
 from ablate.training.evaluation import check_held_out
 
@@ -56,7 +58,8 @@ def check(config: RunConfig, *, device_is_here: bool = True) -> list[str]:
         if not isinstance(node, Mapping) or "_target_" not in node:
             raise ConfigError(f"{leaf}={node!r}: must be a node with _target_; choose an option of the group '{leaf}'")
         check_node(leaf, node)
-    _trial(config)
+    with isolation.kept():
+        _trial(config)
     if device_is_here:
         _check_device(config)
     return warnings(config)
@@ -70,6 +73,20 @@ def warnings(config: RunConfig) -> list[str]:
         found.append(f"rope_percentage={config.rope_percentage}: not applicable, the scheme rotates nothing")
     if config.evaluation.sequences < config.evaluation.curve_sequences:
         found.append("evaluation.curve_sequences is larger than evaluation.sequences; the smaller is used")
+    return found + [warning for leaf in LEAVES for warning in _set_by_imports(leaf, getattr(config, leaf))]
+
+
+def _set_by_imports(leaf: str, node: Any) -> list[str]:
+    """Import what the node names, so that a build sets nothing by it, and return what the imports set."""
+    found = []
+    for module in modules_of(node):
+        with contextlib.suppress(Exception):  # the build says what is wrong with it
+            isolation.imported(module)
+        if names := isolation.set_by_import.get(module):
+            found.append(
+                f"{leaf}: {module} sets {', '.join(names)} when it is imported, which is put back before a run; "
+                "set it in the constructor"
+            )
     return found
 
 

@@ -5,14 +5,14 @@ the node must list exactly the keyword-only ones, and each value is checked agai
 Any other (torch's optimisers, say) is checked for names only, by binding.
 """
 
-import importlib
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
+from ablate import isolation
 from ablate.config.errors import ConfigError, nearest
 
 SPECIAL = ("_target_", "_partial_", "_convert_", "_recursive_", "_args_")
@@ -52,12 +52,21 @@ def locate(path: str, target: Any) -> Callable[..., Any]:
     """Import what a `_target_` names."""
     module, _, name = str(target).rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found = getattr(isolation.imported(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{path}._target_={target}: cannot be imported ({error})") from error
     if not callable(found):
         raise ConfigError(f"{path}._target_={target}: is no class or function but {found!r}")
     return typing.cast(Callable[..., Any], found)
+
+
+def modules_of(node: Any) -> Iterator[str]:
+    """Yield the modules that a node and those within name."""
+    if isinstance(node, Mapping):
+        for value in node.values():
+            yield from modules_of(value)
+        if "_target_" in node:
+            yield str(node["_target_"]).rpartition(".")[0]
 
 
 def _is_ours(parameters: Mapping[str, inspect.Parameter]) -> bool:

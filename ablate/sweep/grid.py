@@ -102,7 +102,7 @@ class Sweep:
                     self._train()
             if trains:
                 self.console.print(f"trained for {duration(time.monotonic() - started)}", highlight=False)
-            if self.stop_file.exists() and not self.stopped:
+            if self.plan.config.sweep.fail_fast and self.stop_file.exists() and not self.stopped:
                 self.console.print("stopped at the first failure (sweep.fail_fast)", style="yellow")
         return self._sum_up()
 

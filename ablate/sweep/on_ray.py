@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import ray
 from hydra.core.utils import JobReturn
 
+from ablate import isolation
 from ablate.config.errors import ConfigError
 from ablate.sweep.handover import Carrier, never_begun, without_result
 
@@ -148,7 +150,17 @@ def _wait(references: Sequence[Any], stop_file: Path | None) -> None:
 
 
 def _run(carrier: Carrier, job: list[str], number: int) -> JobReturn:
-    return carrier(job, number)
+    """Run a job here, or in a new process where an earlier run left what this one would meet; this one then waits."""
+    if not isolation.leftovers:
+        return carrier(job, number)
+    here: Any = ray.get_runtime_context()
+    own = {"env_vars": {"ABLATE_PROCESS": uuid.uuid4().hex}}  # Ray keeps a process to one environment
+    task: Any = ray.remote(
+        num_cpus=here.get_assigned_resources().get("CPU", 0), max_retries=0, max_calls=1, runtime_env=own
+    )(_run)
+    result = ray.get(task.remote(carrier, job, number))
+    assert isinstance(result, JobReturn)
+    return result
 
 
 def _returned(reference: Any, stopped: bool) -> JobReturn:

@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from omegaconf import DictConfig, OmegaConf
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -68,9 +68,10 @@ class Joblib(Options):
     pre_dispatch: Annotated[
         int | str, AfterValidator(_of_jobs), Field(description="a number of runs, n_jobs, 2*n_jobs or the like, or all")
     ]
-    more: ClassVar[frozenset[str]] = frozenset(
-        ["backend", "prefer", "require", "verbose", "timeout", "temp_folder", "max_nbytes", "mmap_mode"]
-    )
+    backend: Annotated[Literal["loky"], Field(description="loky: runs need processes of their own")] = "loky"
+    prefer: Annotated[Literal["processes"] | None, Field(description="processes, or null")] = None
+    require: Annotated[None, Field(description="null: runs need processes of their own")] = None
+    more: ClassVar[frozenset[str]] = frozenset(["verbose", "timeout", "temp_folder", "max_nbytes", "mmap_mode"])
 
 
 class _Submitit(Options):

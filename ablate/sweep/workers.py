@@ -5,6 +5,7 @@ class imported before that, by a script of the user's for one, is not the class 
 """
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,7 @@ def prepare(launcher: Any, stop_file: Path) -> None:
         launcher.stop_file = stop_file
     elif hasattr(launcher, "joblib"):
         launcher.joblib |= {"initializer": worker.end_with, "initargs": (os.getpid(),)}
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")  # `worker.leave_pool`
 
 
 def _at_once(launcher: Any, threads: int) -> int | None:

@@ -8,6 +8,7 @@ import io
 import logging
 import os
 import zipfile
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -53,15 +54,26 @@ def save(folder: RunFolder, checkpoint: Checkpoint, *, source: str) -> bool:
     return True
 
 
-def load(folder: RunFolder, *, source: str) -> Checkpoint | None:
-    """The newest checkpoint that can be read, its tensors on the CPU; None when there is none to continue from.
+def load(
+    folder: RunFolder, *, source: str, misfit: Callable[[Checkpoint], str | None] = lambda found: None
+) -> Checkpoint | None:
+    """The newest checkpoint of this run, its tensors on the CPU; None when there is none to continue from.
 
-    A damaged file, and one written by other code than `source`, is passed over with a warning that names it.
+    A generation that is damaged, that is not of `source` (the code, the cell and the seed of the run), or of which
+    `misfit` says what is wrong with it, is passed over with a warning that names it and the reason.
     """
-    for path in (folder.checkpoint, folder.previous_checkpoint):
+    paths = [path for path in (folder.checkpoint, folder.previous_checkpoint) if path.exists()]
+    for path in paths:
         content = _read(path)
-        if content is not None:
-            return _accept(path, content, source)
+        if content is None:
+            continue
+        found = Checkpoint(**{f.name: content[f.name] for f in fields(Checkpoint)}) if _is_whole(content) else None
+        why = _other(content, source) or ("a part of it is missing" if found is None else misfit(found))
+        if why is None:
+            return found
+        log.warning("%s: %s; not continued", path, why)
+    if paths:
+        log.warning("%s: there is no checkpoint to continue from; the run starts afresh", folder.path)
     return None
 
 
@@ -77,8 +89,8 @@ def final_model(folder: RunFolder, *, source: str) -> dict[str, Any]:
         content = _content(path)
     except Exception as error:
         raise ValueError(f"{path}: damaged ({type(error).__name__}: {' '.join(str(error).split())[:200]})") from error
-    if content.get("format") != FORMAT or content.get("source") != source:
-        raise ValueError(f"{path}: belongs to another run or config than run.json beside it")
+    if why := _other(content, source):
+        raise ValueError(f"{path}: belongs to another run or config than run.json beside it: {why}")
     return dict(content["model"])
 
 
@@ -103,12 +115,11 @@ def _replace(folder: RunFolder, content: memoryview) -> None:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
     try:
         return _content(path)
     except Exception as error:  # torch has no error of its own for a damaged file: it raises whatever it stumbles over
-        log.warning("%s: damaged and passed over (%s: %s)", path, type(error).__name__, error)
+        why = "the file is empty" if path.is_file() and not path.stat().st_size else f"{type(error).__name__}: {error}"
+        log.warning("%s: damaged and passed over (%s)", path, why)
         return None
 
 
@@ -120,8 +131,37 @@ def _content(path: Path) -> dict[str, Any]:
     return dict(torch.load(path, map_location="cpu", weights_only=True))
 
 
-def _accept(path: Path, content: dict[str, Any], source: str) -> Checkpoint | None:
-    if content.get("format") != FORMAT or content.get("source") != source:
-        log.warning("%s: written by another version of the code; not continued, the run starts afresh", path)
+def _is_whole(content: Mapping[str, Any]) -> bool:
+    """Whether a file has all that a checkpoint has, and each of its kind."""
+    kinds = {f.name: type(value) for f in fields(Checkpoint) for value in (getattr(Checkpoint(), f.name),)}
+    return all(type(content.get(name)) is kind for name, kind in kinds.items())
+
+
+def _other(content: Mapping[str, Any], source: str) -> str | None:
+    """Return in words whose checkpoint a file is, None where it is that of the run with this source."""
+    if content.get("format") != FORMAT:
+        return f"written by another version of the code (format {content.get('format')!r}, not {FORMAT})"
+    theirs, ours = str(content.get("source")), source
+    if theirs == ours:
         return None
-    return Checkpoint(**{f.name: content[f.name] for f in fields(Checkpoint)})
+    if len(theirs.split(" ")) != 3 or len(ours.split(" ")) != 3:
+        return "written by another version of the code"
+    (code, cell, seed), (our_code, our_cell, our_seed) = theirs.split(" "), ours.split(" ")
+    parts = [
+        f"of another config (cell {cell[:8]}, this run is of {our_cell[:8]})" if cell != our_cell else "",
+        f"of seed {seed} (this run has seed {our_seed})" if seed != our_seed else "",
+        "written by another version of the code" if code != our_code else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def misfit(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """Return in words how a saved state of a model differs in its tensors from the one it is to be loaded into."""
+    if odd := sorted(found.keys() ^ wanted.keys()):
+        return f"its parameters are others ({odd[0]} is only in {'it' if odd[0] in found else 'the model'})"
+    for name, value in wanted.items():
+        there, here = ((getattr(one, "shape", None), getattr(one, "dtype", None)) for one in (found[name], value))
+        if there != here:
+            shown, ours = (f"{kind} of shape {list(shape or ())}" for shape, kind in (there, here))
+            return f"its {name} is {shown}, the model's is {ours}"
+    return None

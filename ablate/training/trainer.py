@@ -279,10 +279,7 @@ class _Run:
     def resume(self) -> None:
         """Continue from the checkpoint if there is one; drop what was logged after it."""
         self.folder.remove_temporaries()
-        found = checkpoint.load(self.folder, source=self.source)
-        if found is not None and not self.is_logged(found.step):
-            log.warning("%s: damaged, records are missing; the run starts afresh", self.folder.metrics)
-            found = None
+        found = checkpoint.load(self.folder, source=self.source, misfit=self.misfit)
         self.folder.keep_metrics_until(found.step if found else -1)
         if found is None:
             return
@@ -293,6 +290,15 @@ class _Run:
         self.step = self.resumed_from = found.step
         self.evaluation_seconds, self.data_seconds = found.evaluation_seconds, found.data_seconds
         self.started -= found.seconds
+
+    def misfit(self, found: checkpoint.Checkpoint) -> str | None:
+        """What a checkpoint that says it is this run's has that this run cannot go on from."""
+        last = self.config.training.steps
+        if not 0 <= found.step <= last:
+            return f"saved at step {found.step}, this run has {last} steps"
+        if not self.is_logged(found.step):
+            return f"{self.folder.metrics.name} is damaged, records before its step {found.step} are missing"
+        return checkpoint.misfit(found.model, self.parts.model.state_dict())
 
     def pruned(self) -> Outcome:
         return self.outcome(Status.pruned, message=f"pruned at step {self.step} of {self.config.training.steps}")
