@@ -1,5 +1,6 @@
 """The settings of Python and of the operating system that `isolation` puts back after a run."""
 
+import contextlib
 import decimal
 import gc
 import locale
@@ -87,16 +88,14 @@ def _write_limits(before: list[tuple[int, int]]) -> None:
             resource.setrlimit(limit, value)
 
 
-def _standard_files() -> list[tuple[int, int] | None]:
-    """Return which files the descriptors 0, 1 and 2 are; None for one that is closed."""
-    found: list[tuple[int, int] | None] = []
+def _standard_files() -> Present:
+    """Return which files the descriptors 0, 1 and 2 are, of those that are open: a closed one is anybody's."""
+    found = {}
     for descriptor in range(3):
-        try:
+        with contextlib.suppress(OSError):
             stat = os.fstat(descriptor)
-            found.append((stat.st_dev, stat.st_ino))
-        except OSError:
-            found.append(None)
-    return found
+            found[descriptor] = (stat.st_dev, stat.st_ino)
+    return Present(found)
 
 
 def nothing_helps(_: Any) -> None:
