@@ -148,6 +148,8 @@ def watch(study: StudyFolder, console: Console) -> list[RunState]:
             live.update(render(study, states), refresh=True)
             if not at_work and not any(state.status == "running" for state in states):
                 break
+            if stdio.is_left():  # nobody reads on, as after | head -1
+                return states
             time.sleep(WATCH_EVERY)
     left = [state for state in states if state.status in ("waiting", "interrupted")]
     if left:

@@ -48,13 +48,17 @@ NOT_WRITTEN = 2
 
 
 class Output(io.BufferedIOBase):
-    """The bytes of standard output or standard error, unbuffered; `lost` is why something could not be written."""
+    """The bytes of standard output or standard error, unbuffered.
+
+    `lost` is why something could not be written, `left` whether its reader has left.
+    """
 
     mode = "wb"
 
     def __init__(self, descriptor: int, name: str) -> None:
         self.descriptor, self.name = descriptor, f"<{name}>"
         self.lost: OSError | None = None
+        self.left = False
 
     def fileno(self) -> int:
         """Return the descriptor."""
@@ -88,6 +92,7 @@ class Output(io.BufferedIOBase):
 
     def _note(self, error: OSError) -> None:
         """Say the first time that something is lost, unless it is a reader that left, which is no fault."""
+        self.left = self.left or error.errno == errno.EPIPE
         if self.lost is None and error.errno != errno.EPIPE:
             self.lost = error
             if self is not getattr(sys.stderr, "buffer", None):
@@ -111,6 +116,12 @@ def end_if_lost() -> None:
     output = getattr(sys.stdout, "buffer", None)
     if isinstance(output, Output) and output.lost is not None:
         sys.exit(NOT_WRITTEN)
+
+
+def is_left() -> bool:
+    """Whether nobody reads standard output any more."""
+    sys.stdout.flush()
+    return getattr(getattr(sys.stdout, "buffer", None), "left", False) is True
 
 
 def open_closed() -> None:

@@ -271,8 +271,7 @@ def _returned(job: Job[JobReturn] | None, stopped: bool) -> JobReturn:
     try:
         outcome, result = pickle.loads(job.paths.result_pickle.read_bytes())
     except FileNotFoundError:
-        how = "killed (SIGKILL)" if _was_killed(job) else "killed, cancelled or lost"
-        told = f"job {job.job_id} ended without a result: {how}; its output: {job.paths.stderr}"
+        told = f"job {job.job_id} ended without a result: killed, cancelled or lost; its output: {job.paths.stderr}"
         return never_begun() if stopped else without_result(told)
     except Exception as error:  # cut short, or of a class that cannot be made again here
         told = f"job {job.job_id}: its result cannot be read ({error!r}); its output: {job.paths.stderr}"
@@ -281,9 +280,3 @@ def _returned(job: Job[JobReturn] | None, stopped: bool) -> JobReturn:
         return result
     last = str(result).strip().splitlines()[-1:] or ["?"]
     return without_result(f"job {job.job_id}: {last[0]}; its output: {job.paths.stderr}")
-
-
-def _was_killed(job: Job[JobReturn]) -> bool:
-    """Whether a process of this machine was killed outright, as the kernel does when memory runs out."""
-    process = getattr(job, "_process", None)
-    return process is not None and process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)

@@ -48,6 +48,7 @@ class Rounds:
         self.tried: set[RunFolder] = set()
         self.errors: dict[RunFolder, str] = {}
         self.stopped = self.any_began = False
+        self._why_dead: dict[RunFolder, str] = {}
         self._attempts: Counter[RunFolder] = Counter()
         self._found: dict[RunFolder, RunRecord | None] = {}  # of what was handed over, the record before
         self._number = self._lost_alone = 0
@@ -155,13 +156,15 @@ class Rounds:
         """Keep which processes were killed; say what to do about it when several may have wanted too much memory."""
         if broken is not None:
             self.workers.broke()
-        by_kernel = [run for run in dead if "SIGKILL" in f"{broken} {self.errors.get(run.folder)}"]
-        for run in by_kernel:
-            self.errors[run.folder] = f"{KILLED}; {self.workers.advice()}"
-        if broken is not None and by_kernel and len(dead) > 1 and not self.stopped:
+        by_kernel, advice = "SIGKILL" in str(broken), self.workers.advice()
+        for run in dead:
+            self._why_dead[run.folder] = f"{KILLED}; {advice}" if by_kernel else LOST
+            if not by_kernel and self.workers.at_work > 1:
+                self._why_dead[run.folder] += f"; if it was memory, {advice}"
+        if by_kernel and len(dead) > 1 and not self.stopped:
             self.say(
                 f"a worker process was killed (SIGKILL), as the kernel does when memory runs out; the {len(dead)} runs "
-                f"in progress are tried again, one at a time ({self.workers.advice()})"
+                f"in progress are tried again, one at a time ({advice})"
             )
 
     def peaks(self) -> list[int]:
@@ -246,7 +249,7 @@ class Rounds:
 
     def _write_closed(self, run: PlannedRun, record: RunRecord) -> None:
         record.status = Status.interrupted if self.stopped else Status.failed
-        why = self.errors.pop(run.folder, LOST) if self.errors.get(run.folder, "").startswith(KILLED) else LOST
+        why = self._why_dead.get(run.folder, LOST)
         record.error = None if self.stopped else {"type": "ProcessDied", "message": why}
         record.ended = datetime.now(UTC).isoformat(timespec="microseconds")
         record.take_cost(run.folder.last_metrics())

@@ -29,7 +29,7 @@ class Workers:
         self.launcher: Any = launcher
         self.asked = _at_once(launcher, threads)
         self.say, self._said = say, set[str]()
-        self._now = self._kept = 0
+        self.at_work = self._kept = 0
         self._free: int | None = None
 
     def at_once(self, runs: int, peaks: Sequence[int]) -> int | None:
@@ -45,7 +45,7 @@ class Workers:
         if now is None or not self._is_pool():
             return
         self._explain(now, runs, peaks)
-        self._now = now
+        self.at_work = now
         if hasattr(self.launcher, "joblib"):
             joblib.register_parallel_backend("loky", Pool)
             self.launcher.joblib["n_jobs"] = self._kept = now
@@ -58,8 +58,8 @@ class Workers:
 
     def advice(self) -> str:
         """Return what to do about a process that the kernel killed."""
-        if self._now > 1:
-            return f"{N_JOBS}={self._now // 2} trains fewer at a time, in less memory"
+        if self.at_work > 1:
+            return f"{N_JOBS}={self.at_work // 2} trains fewer at a time, in less memory"
         return "it was the only one at the time, so it needs more memory than there is"
 
     def _is_pool(self) -> bool:

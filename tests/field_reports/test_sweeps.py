@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from rich.console import Console
 
-from ablate import capacity, locks, stdio
+from ablate import capacity, locks, status, stdio
 from ablate.config.register import local_workers
 from ablate.records import Status, StudyFolder
 from ablate.stop import StopRequest, heard
@@ -313,7 +314,7 @@ def test_w21_a_reader_that_left_is_no_error_and_a_full_disk_is_told_once(capsys)
     os.close(reading)
     print("two", file=pipe, flush=True)
     os.close(writing)
-    assert (pipe.buffer.lost, capsys.readouterr().err) == (None, "")
+    assert (pipe.buffer.left, pipe.buffer.lost, capsys.readouterr().err) == (True, None, "")
     with open("/dev/full", "wb") as file:  # noqa: PTH123
         full = output(file.fileno())
         for _ in range(2):
@@ -377,6 +378,14 @@ def test_w21_reports_end_with_their_own_code_whatever_their_streams(sweep, comma
     plain = in_shell('exec "$@"', *command, PYTHONIOENCODING="ascii")
     assert (plain.returncode, plain.stderr) == (code, b"")
     assert plain.stdout.isascii()
+
+
+def test_w21_watching_a_study_ends_when_nobody_reads_on(sweep, monkeypatch):
+    sweep("attention=none", "seed=0")
+    monkeypatch.setattr(status, "is_at_work", lambda study: True)  # it would watch for ever
+    monkeypatch.setattr(stdio, "is_left", lambda: True)
+    states = status.watch(StudyFolder(Path("multirun/copy_repeat")), Console(file=io.StringIO()))
+    assert [state.status for state in states] == ["finished"]
 
 
 def test_w21_json_that_could_not_be_written_is_not_passed_over(sweep):
