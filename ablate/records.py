@@ -32,6 +32,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
@@ -78,6 +79,9 @@ def is_logged(record: Any) -> bool:
     whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (step, tokens))
     return whole and isinstance(seconds, int | float) and isinstance(loss, int | float | None)
 
+
+ID_TIME = "%Y%m%dT%H%M%S"
+"""How the id of a sweep begins: the time in UTC."""
 
 ABANDONED = 3600.0
 """Seconds after which nobody is still writing a temporary file of a plan; several sweeps may share a study."""
@@ -171,7 +175,8 @@ class SweepPlan:
     `reference`).
 
     `looks` holds one entry per time the results were seen: {"time": ..., "seeds": {cell: the seeds whose runs had
-    ended, well or badly}}. They stand in a file of their own, because reports add to it while a sweep runs.
+    ended, well or badly}, "newest": the id of the newest plan by then}. They are in a file of their own, because
+    reports add to it while a sweep runs.
 
     `until` is null for a sweep of planned seeds. A sweep that adds seeds until decided keeps there how it does so
     (`block`, `max_seeds`), which cells were decided ({cell: {"seeds": n, "why": ...}} under `stopped`) and, at its end,
@@ -380,7 +385,8 @@ class RunFolder:
 
 def _is_look(look: Mapping[str, Any]) -> bool:
     """Whether a line is an entry of `looks`."""
-    return fits(look.get("seeds"), dict[str, list[int]]) and fits(look.get("time"), str)
+    times = (look.get("time"), look.get("newest", ""))
+    return fits(look.get("seeds"), dict[str, list[int]]) and all(fits(one, str) for one in times)
 
 
 def _take_cell(plan: SweepPlan, line: Mapping[str, Any]) -> None:
@@ -524,15 +530,30 @@ class StudyFolder:
             file.write(json.dumps({"trial": trial, "cell": asdict(cell)}) + "\n")
 
     def note_look(self, sweep_id: str, seeds: Mapping[str, Iterable[int]], time: str) -> None:
-        """Append a look: the seeds of each cell whose runs had ended. Nothing when just these are noted already."""
+        """Append a look: the seeds of each cell whose runs had ended. Nothing when just these are noted already.
+
+        The newest plan by then is noted too, so that seeds which were asked for after the look can be told.
+        """
         path, seen = self.looks_file(sweep_id), {cell: sorted(ended) for cell, ended in sorted(seeds.items())}
         if any(look.get("seeds") == seen for look in read_lines(path)):
             return
+        newest = next(reversed(self.sweep_ids()), sweep_id)
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"time": time, "seeds": seen}) + "\n")
+            file.write(json.dumps({"time": time, "newest": newest, "seeds": seen}) + "\n")
 
     def sweep_ids(self) -> list[str]:
-        """The sweeps of this study, oldest first (an id starts with the time)."""
+        """The sweeps of this study, oldest first (an id starts with a time, see `later_than_all`)."""
         if not self.sweeps_path.is_dir():
             return []
         return sorted(path.stem for path in self.sweeps_path.glob("*.json"))
+
+    def later_than_all(self, now: datetime) -> datetime:
+        """The time for the id of a new sweep: now, or a second after the newest sweep of the study.
+
+        Clocks are set back, and those of two nodes differ; a new sweep is the latest whatever they say.
+        """
+        for newest in reversed(self.sweep_ids()):
+            with contextlib.suppress(ValueError, OverflowError):  # an id that is no time sorts as it may
+                stamp = datetime.strptime(newest.partition("-")[0], ID_TIME).replace(tzinfo=UTC)
+                return max(now, stamp + timedelta(seconds=1))
+        return now

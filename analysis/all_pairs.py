@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from analysis import formatting as fmt
-from analysis.captions import marked
+from analysis.captions import marked, tests_in_words
 from analysis.comparison_table import delta_text
 from analysis.evidence import contrast
 from analysis.question import Question
@@ -72,7 +72,7 @@ def _caption(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     question = comparison.question
     paired = all(pair.difference.paired for pair in pairs)
     how = "paired by seed, n pairs" if paired else "paired by seed where seeds are shared, else Welch, n runs per arm"
-    method = "anytime-valid after several looks" if any(pair.looks for pair in pairs) else "Student t"
+    method = tests_in_words(pair.difference for pair in pairs)
     return (
         f"Every pair of variants on {question.label} ({question.rule}): the variant against the "
         f"reference, {how}; intervals: {method}, 95 %; p Holm-corrected over {len(pairs)} pairs. Verdicts are on the "

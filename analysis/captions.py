@@ -1,9 +1,12 @@
 """Captions of tables and figures: what a reader needs to judge the numbers. Verdicts in words: `analysis.wording`."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from analysis import formatting as fmt
 from analysis.results import Comparison
+from analysis.statistics.paired import Difference
+from analysis.statistics.t_tests import OneLook
 from analysis.study import Study
 
 
@@ -63,21 +66,22 @@ def method_part(comparison: Comparison) -> str:
     kinds = {against.difference.paired for _, against in comparison.others}
     paired = {frozenset({True}): "paired by seed", frozenset({False}): "unpaired (Welch)"}
     how = paired.get(frozenset(kinds), "paired by seed where seeds are shared, else Welch")
-    methods = {
-        "anytime-valid paired t (tau = 1) after an early look or several"
-        if against.looks and against.difference.paired
-        else "Student t"
-        for _, against in comparison.others
-    }
-    method = ", else ".join(sorted(methods, key=len, reverse=True))
+    method = tests_in_words(against.difference for _, against in comparison.others)
+    several = " each, not together" if comparison.family > 1 else ""
     family = f"; p Holm-corrected over {family_text(comparison)}" if comparison.family > 1 else ""
     family += ", q after Benjamini and Hochberg (exploratory; no verdict rests on it)" * comparison.exploratory
     question = comparison.question
     margin = f"; margin of interest {question.scale.size(question.margin, 3)}" if question.margin is not None else ""
     if not comparison.others:
         return f"{_scale_text(comparison)}; intervals: Student t, 95 %."
-    bold = "; in bold what cannot be told from the best (p ≥ .05, uncorrected)"
-    return f"{_scale_text(comparison)}; differences {how}; intervals: {method}, 95 %{family}{margin}{bold}."
+    bold = "; in bold what cannot be told from the best (p ≥ .05, Holm over all pairs)"
+    return f"{_scale_text(comparison)}; differences {how}; intervals: {method}, 95 %{several}{family}{margin}{bold}."
+
+
+def tests_in_words(differences: Iterable[Difference]) -> str:
+    """The tests behind these intervals: Student t, or the one that allows for looks, else Student t."""
+    found = {one.test.words for one in differences if one.test is not None} or {OneLook.words}
+    return ", else ".join(sorted(found, key=len, reverse=True))
 
 
 def family_text(comparison: Comparison) -> str:
@@ -104,7 +108,11 @@ def looks_part(comparison: Comparison) -> str:
         how = f"in blocks of {until['block']} until decided, at most {until['max_seeds']}"
         return f"Seeds added {how}; looked at {seen} seeds.{ended}"
     planned = max(result.counts.total() for result in comparison.results)
-    return f"Looked at {seen} of {planned} planned seeds." if looks else ""
+    early = looks and looks[0] < planned and not any(against.looks for _, against in comparison.others)
+    final = (
+        " All seeds were planned before the first look and have ended: the test is that of one look." if early else ""
+    )
+    return f"Looked at {seen} of {planned} planned seeds.{final}" if looks else ""
 
 
 def declared_part(comparison: Comparison) -> str:
@@ -123,6 +131,9 @@ def exclusions_part(comparison: Comparison) -> str:
     parts = [f"Without a value, and in no mean: {rest}."] if rest else []
     if replaced := len(comparison.study.replaced):
         parts.append(f"In no mean: {replaced} earlier result{'s' * (replaced != 1)} that later ones replaced.")
+    lone = {seed for _, against in comparison.others if not against.unpaired for seed in against.pairs.dropped}
+    if lone:
+        parts.append(f"In a mean but in no difference: seeds without a pair ({fmt.seed_list(lone)}).")
     return " ".join(parts) or "No run is excluded."
 
 

@@ -1,18 +1,14 @@
 """What the two commands share: their common options, how they load a study, and one clear line for bad input."""
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-from ablate.records import StudyFolder
 from analysis import sources
 from analysis.question import DEFAULT_METRIC
 from analysis.scale import SCALES
-from analysis.study import Look, Study, StudyError
+from analysis.study import StudyError
 
 BAD_INPUT = 2
 
@@ -28,26 +24,6 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", help="one task of a study of several")
     sources.add_options(parser)
     parser.add_argument("--sweep", default="latest", help="latest, all, or the id of a sweep (default: %(default)s)")
-
-
-def load(options: argparse.Namespace) -> Study:
-    """Load the study that a command names, and note in its sweep that these results were seen.
-
-    A look at the results of a sweep in progress is one more chance to be misled, so the intervals allow for it from
-    then on. A study without a plan, or in a folder that cannot be written, keeps no note.
-    """
-    return note_look(sources.load(options), StudyFolder(options.study))
-
-
-def note_look(study: Study, folder: StudyFolder) -> Study:
-    """Note that the results of a study were seen, as `load` does."""
-    plan = next(iter(reversed(folder.sweep_ids())), None) if study.sweep == "all" else study.sweep
-    if plan not in folder.sweep_ids() or not any(study.ended.values()):
-        return study
-    seen = {variant.cell: study.ended[variant.cell] for variant in study.variants}
-    with contextlib.suppress(OSError):
-        folder.note_look(plan, seen, datetime.now(UTC).isoformat(timespec="seconds"))
-    return replace(study, looks=(*study.looks, Look(seen)))
 
 
 def guarded(run: Callable[[], int]) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from ablate import stdio
-from ablate.records import StudyFolder
 from analysis import commands, sources
 from analysis.export import comparison_data, to_json, variant_data
 from analysis.question import find_baseline, refuse_unknown_direction
@@ -49,7 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _compare(options: argparse.Namespace) -> int:
     whole = sources.load(options)
     refuse_unknown_direction(whole, sources.metric_of(options), options.direction)
-    whole = commands.note_look(whole, StudyFolder(options.study))
     study = choose_task(whole, options.task)
     a, b = (find_baseline(study, name) for name in (options.a, options.b))
     if a is b:

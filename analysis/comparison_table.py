@@ -45,7 +45,7 @@ def _columns(comparison: Comparison, *, success: bool) -> tuple[Column, ...]:
         Column("95 % CI", "right", optional=True),
         Column(scale.difference_title, "right"),
         Column("wins", "right"),
-        Column("p (Holm)", "right"),
+        Column("p (Holm)" if comparison.family > 1 else "p", "right"),
         *([Column("q (BH)", "right")] if comparison.exploratory else []),
         Column("verdict", wraps=True),
     )

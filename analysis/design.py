@@ -1,15 +1,14 @@
-"""What is compared with what: the arms of each variant, pairing by seed, looks at results. No statistics here."""
+"""What is compared with what: the arms of each variant, and pairing by seed. No statistics here."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from analysis.question import Question
 from analysis.scale import PLAIN, Scale
-from analysis.statistics.intervals import Array, Interval, wilson
+from analysis.statistics.intervals import MINIMUM, Array, Interval, wilson
 from analysis.study import Outcome, Study, Variant
 
 FAILURES = ("failed", "diverged")
@@ -24,13 +23,15 @@ PENDING = ("missing", "running", "interrupted", "damaged")
 class Arm:
     """One variant's outcomes of the metric by seed, in the order of the plan, and the seeds that succeeded.
 
-    Outcomes hold the metric as recorded; `values` and `sample` are on the scale on which it is compared.
+    Outcomes hold the metric as recorded; `values` and `sample` are on the scale on which it is compared, and so is
+    `error`, the mean standard error of the evaluations (metric `<name>_se`), 0 when none was recorded.
     """
 
     variant: Variant
     outcomes: Mapping[int, Outcome]
     scale: Scale = PLAIN
     solved: tuple[int, ...] = ()
+    error: float = 0.0
 
     def on_seeds_of(self, other: "Arm") -> "Arm":
         """This arm on the seeds that were planned for both: one that was decided early has fewer."""
@@ -63,6 +64,11 @@ class Arm:
         return [seed for seed, outcome in self.outcomes.items() if outcome.kind == "ok" or outcome.kind in FAILURES]
 
     @property
+    def is_pending(self) -> bool:
+        """Whether a planned run has no outcome yet."""
+        return any(outcome.kind in PENDING for outcome in self.outcomes.values())
+
+    @property
     def success_rate(self) -> float | None:
         """Share of the runs that ended that succeeded; None when none has ended."""
         return len(self.solved) / len(self.ended) if self.ended else None
@@ -90,9 +96,15 @@ class Pairs:
 
 def arm_of(study: Study, variant: Variant, question: Question) -> Arm:
     """The outcomes of one variant."""
-    outcomes = {run.seed: run.outcome(question.metric) for run in study.of(variant)}
-    solved = tuple(seed for seed, value in finished(outcomes).items() if question.solved(value))
-    return Arm(variant, outcomes, question.scale, solved)
+    runs = study.of(variant)
+    outcomes = {run.seed: run.outcome(question.metric) for run in runs}
+    values = finished(outcomes)
+    solved = tuple(seed for seed, value in values.items() if question.solved(value))
+    records = [run.record for run in runs if run.record is not None and run.seed in values]
+    found = [(values[record.seed], record.metrics.get(f"{question.metric}_se")) for record in records]
+    # The standard error of log y is, to first order, that of y divided by y.
+    errors = [error / value if question.scale.is_log else error for value, error in found if error is not None]
+    return Arm(variant, outcomes, question.scale, solved, float(np.mean(errors)) if errors else 0.0)
 
 
 def pair(variant: Arm, baseline: Arm) -> Pairs:
@@ -103,47 +115,27 @@ def pair(variant: Arm, baseline: Arm) -> Pairs:
     return Pairs(seeds, np.array([left[s] for s in seeds]), np.array([right[s] for s in seeds]), dropped)
 
 
+def why_unpaired(study: Study, arm: Arm, base: Arm, pairs: Pairs) -> str:
+    """Why the runs of two arms are compared as they are and not seed by seed; empty when they are paired.
+
+    A choice by counts, never by which interval is narrower: with fewer than 3 pairs, or pairs of less than half of
+    either arm's runs once all have ended, most of what was measured would be left out.
+    """
+    if not study.shared_seeds:
+        return "equal run numbers have nothing in common"
+    if not set(arm.ended) & set(base.ended):
+        return "no common seeds"
+    sizes, n = (len(arm.values), len(base.values)), len(pairs.seeds)
+    if min(sizes) < MINIMUM:
+        return ""
+    if n < MINIMUM:
+        return f"{n} of {max(sizes)} runs have a partner of the same seed"
+    few = 2 * n < max(sizes) and not (arm.is_pending or base.is_pending)
+    return f"{n} of {max(sizes)} runs have a partner of the same seed" if few else ""
+
+
 def as_compared(study: Study, arm: Arm, base: Arm) -> tuple[Arm, Arm]:
     """Both arms on the seeds planned for both, where one of them was stopped early."""
     if {arm.variant.cell, base.variant.cell} & study.stopped.keys():
         return arm.on_seeds_of(base), base.on_seeds_of(arm)
     return arm, base
-
-
-def looks_at(study: Study, cells: frozenset[str]) -> list[int]:
-    """The distinct numbers of seeds at which these cells were looked at, as the sweeps recorded them."""
-    return sorted({_size(look.seeds, cells) for look in study.looks if cells <= look.seeds.keys()} - {0})
-
-
-def seeds_now(study: Study, cells: frozenset[str]) -> int:
-    """The number of seeds that a look at the present results sees, counted as `Look` counts them."""
-    return _size(study.ended, cells)
-
-
-def _size(seeds: Mapping[str, frozenset[int]], cells: frozenset[str]) -> int:
-    return min(len(seeds.get(cell, frozenset())) for cell in cells)
-
-
-class Seen(NamedTuple):
-    """Pairs in the order in which looks came to see them, and how many each look saw."""
-
-    order: list[int]
-    sizes: list[int]
-
-
-def pairs_seen(study: Study, pairs: Pairs, cells: frozenset[str]) -> Seen:
-    """What the looks saw of these pairs, from the smallest on.
-
-    A look that did not see all that a smaller one saw, because it was at other seeds, is left out: the running maximum
-    of an e-value holds along one growing sample.
-    """
-    looks = [look.seeds for look in study.looks if cells <= look.seeds.keys()]
-    sights = {frozenset.intersection(*(seeds[cell] for cell in cells)) & frozenset(pairs.seeds) for seeds in looks}
-    known: frozenset[int] = frozenset()
-    order: list[int] = []
-    sizes: list[int] = []
-    for one in sorted(sights, key=lambda sight: (len(sight), sorted(sight))):
-        if known <= one:
-            order += [place for place, seed in enumerate(pairs.seeds) if seed in one - known]
-            known, sizes = one, [*sizes, len(one)]
-    return Seen([*order, *(place for place, seed in enumerate(pairs.seeds) if seed not in known)], sizes)

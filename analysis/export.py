@@ -21,10 +21,10 @@ from analysis.variance import variance_data
 from analysis.wording import verdict_sentence
 
 COMPARED = (
-    "delta", "delta_ci", "delta_ci90", "p", "p_holm", "q_bh", "wins", "wins_ci", "pairs", "effect_size", "rho",
-    "pairing_gain", "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict", "qualifier", "sentence",
-    "seeds_paired", "seeds_dropped", "ratio", "ratio_ci", "success_p", "sensitivity",
-    "superiority", "superiority_ci", "posterior",
+    "delta", "delta_ci", "delta_ci90", "p", "p_holm", "p_equivalence", "q_bh", "wins", "wins_ci", "pairs",
+    "effect_size", "rho", "pairing_gain", "sign_flip_p", "p_better", "mde", "seeds_needed", "paired", "verdict",
+    "qualifier", "sentence", "seeds_paired", "seeds_dropped", "test", "unpaired", "ratio", "ratio_ci", "success_p",
+    "sensitivity", "superiority", "superiority_ci", "posterior",
 )  # fmt: skip
 """What is said of a variant against the baseline; null for the baseline itself."""
 
@@ -145,6 +145,7 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
         "delta_ci90": _pair(d.interval90),
         "p": d.p,
         "p_holm": against.p_holm,
+        "p_equivalence": against.p_equivalence,
         "q_bh": against.q_bh,
         "wins": d.wins,
         "wins_ci": _pair(d.wins_interval),
@@ -162,6 +163,8 @@ def _against_data(comparison: Comparison, result: VariantResult) -> dict[str, An
         "sentence": verdict_sentence(comparison, result, against),
         "seeds_paired": list(against.pairs.seeds),
         "seeds_dropped": list(against.pairs.dropped),
+        "test": d.test.words if d.test is not None else None,
+        "unpaired": against.unpaired,
         "ratio": _ratio(scale, d.mean),
         "ratio_ci": _pair(scale.back_interval(d.interval)) if scale.is_log else None,
         "success_p": against.success.p(paired=d.paired),

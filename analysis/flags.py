@@ -5,12 +5,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from analysis import formatting as fmt
-from analysis.design import PENDING, Arm, arm_of, as_compared, finished
+from analysis.design import PENDING, Arm, arm_of, as_compared
 from analysis.question import Question
 from analysis.results import Against
-from analysis.statistics.intervals import Summary, is_constant, one_apart, two_groups
+from analysis.statistics.groups import one_apart, split_value, two_groups
+from analysis.statistics.intervals import Summary, is_constant
+from analysis.statistics.paired import Difference
 from analysis.statistics.tail import slow_tail
 from analysis.study import Study, Variant
+from analysis.wording import plural
 
 
 def flags_of(study: Study, question: Question, arm: Arm, summary: Summary, against: Against | None) -> Iterable[str]:
@@ -27,12 +30,13 @@ def flags_of(study: Study, question: Question, arm: Arm, summary: Summary, again
         yield "same value for every seed: the seed is not applied"
     if question.threshold is not None and 0 < len(arm.solved) < len(arm.ended):
         yield f"{len(arm.solved)} of {len(arm.ended)} runs solve the task, the others do not"
-    if two_groups(arm.sample):
-        yield "two groups of runs"
-    if one_apart(arm.sample):
-        yield "one run stands apart from the others"
-    if _coarse_evaluation(study, question, arm, summary):
+    if two_groups(arm.sample, arm.error):
+        yield _groups_flag(question, arm)
+    if one_apart(arm.sample, arm.error):
+        yield "one run lies apart from the others"
+    if summary.sd and arm.error > 0.2 * summary.sd:
         yield "evaluation error over 0.2 of the spread between seeds: evaluate on more sequences"
+    yield from _failure_flags(arm)
     yield from _open_flags(arm)
     yield from _replaced_flags(study, arm)
     stopped = study.stopped.get(arm.variant.cell)
@@ -46,14 +50,28 @@ def _at_limit(question: Question, arm: Arm) -> bool:
     return bool(np.all(np.isin(arm.sample, question.limits)))
 
 
-def _coarse_evaluation(study: Study, question: Question, arm: Arm, summary: Summary) -> bool:
-    """Whether the evaluation's standard error (metric `<name>_se`) is over 0.2 of the deviation between seeds."""
-    values = finished(arm.outcomes)
-    records = [run.record for run in study.of(arm.variant) if run.record is not None and run.seed in values]
-    found = [(values[record.seed], record.metrics.get(f"{question.metric}_se")) for record in records]
-    # The standard error of log y is, to first order, that of y divided by y.
-    errors = [e / value if question.scale.is_log else e for value, e in found if e is not None]
-    return bool(errors and summary.sd and float(np.mean(errors)) > 0.2 * summary.sd)
+def _groups_flag(question: Question, arm: Arm) -> str:
+    """Two groups of runs: how many are in each, and their means."""
+    middle, values = split_value(arm.sample), np.sort(arm.sample)
+    parts = values[values < middle], values[values >= middle]
+    means = [question.scale.back(float(part.mean())) for part in parts]
+    places = fmt.decimals(abs(means[1] - means[0]), means[0])
+    shown = " and ".join(
+        f"{len(part)} runs around {fmt.number(mean, places)}" for part, mean in zip(parts, means, strict=True)
+    )
+    return f"two groups of runs: {shown}; a mean describes neither"
+
+
+def _failure_flags(arm: Arm) -> Iterable[str]:
+    """What became of the seeds that failed: a run that diverged speaks of the variant, one that was killed does not."""
+    total = f"of {plural(len(arm.outcomes), 'seed')}"
+    lost = sum(outcome.machine for outcome in arm.outcomes.values() if outcome.kind == "failed")
+    if arm.counts["diverged"]:
+        yield f"{arm.counts['diverged']} {total} diverged"
+    if arm.counts["failed"] > lost:
+        yield f"{arm.counts['failed'] - lost} {total} failed with an error"
+    if lost:
+        yield f"{lost} {total} lost to the machine (killed, out of memory or disk): train again with sweep.rerun=failed"
 
 
 def _open_flags(arm: Arm) -> Iterable[str]:
@@ -87,22 +105,43 @@ def _pair_flags(study: Study, question: Question, arm: Arm, against: Against) ->
     difference = against.difference
     arm, base = as_compared(study, arm, arm_of(study, question.baseline, question))
     yield from _tail_flags(question, arm, base)
-    if not difference.paired:
-        yield (
-            "unpaired: no common seeds" if study.shared_seeds else "unpaired: equal run numbers have nothing in common"
-        )
+    if against.unpaired:
+        yield f"unpaired: {against.unpaired}"
     if against.looks:
-        how = "anytime-valid interval" if difference.paired else "unpaired arms have no interval that allows for it"
+        how = against.difference.test.words if against.difference.test is not None else "no interval yet"
+        if not difference.paired:
+            how = "unpaired arms have no interval that allows for it"
         yield f"looked at {', '.join(map(str, against.looks))} seeds: {how}"
     if difference.constant and not (_at_limit(question, arm) and _at_limit(question, base)):
-        yield "identical across seeds: check that the factor takes effect and the seed reaches the generator"
+        yield _constant_flag(difference)
     if difference.fragile:
         yield f"fragile: {difference.fragile}"
     if difference.paired and against.pairs.dropped:
-        yield f"seeds without a pair: {', '.join(map(str, against.pairs.dropped))}"
+        yield _dropped_flag(question, arm, against)
     budgets = _budgets(study, arm.variant, question.baseline)
     if len(budgets) > 1:
         yield f"different step budgets: {_listed(budgets)} steps"
+
+
+def _constant_flag(difference: Difference) -> str:
+    if difference.mean:
+        return "the same difference for every seed: without a spread there is nothing to judge it by"
+    return "identical across seeds: check that the factor takes effect and the seed reaches the generator"
+
+
+def _dropped_flag(question: Question, arm: Arm, against: Against) -> str:
+    """The seeds that are in no difference, and the means over the pairs, which are what is subtracted."""
+    pairs, scale = against.pairs, question.scale
+    flag = f"seeds without a pair: {', '.join(map(str, pairs.dropped))}"
+    if not pairs.seeds:
+        return flag
+    means = [scale.back(float(values.mean())) for values in (pairs.variant, pairs.baseline)]
+    places = fmt.decimals(against.difference.sd, means[0])
+    own, base = (fmt.number(mean, places) for mean in means)
+    return (
+        f"{flag}; over the {plural(len(pairs.seeds), 'pair')} the means are {own} and, of "
+        f"{question.baseline.label}, {base}"
+    )
 
 
 def _listed(budgets: list[int]) -> str:

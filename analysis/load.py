@@ -20,7 +20,8 @@ from ablate.records import RunFolder, RunRecord, StudyFolder, SweepPlan
 from analysis import configs
 from analysis.cache import Cache
 from analysis.curves import RunLog
-from analysis.study import LoadedRun, Look, Replaced, Stopped, Study, StudyError, Variant
+from analysis.plans import latest, looks_of, open_ended, stopped_cells
+from analysis.study import LoadedRun, Replaced, Study, StudyError, Variant
 
 SEARCHED = (
     "these cells are the trials of a search, which chose them by their results: no verdict, interval or p value between"
@@ -135,7 +136,7 @@ def _load_sweep(reading: _Reading, plans: Sequence[SweepPlan], sweep: str) -> St
     ids = [plan.id for plan in plans]
     if sweep != "latest" and sweep not in ids:
         raise StudyError(f"no sweep {sweep!r} in {reading.folder.path.name}; there are: {', '.join(ids)}, latest, all")
-    position = _latest(plans) if sweep == "latest" else ids.index(sweep)
+    position = latest(plans) if sweep == "latest" else ids.index(sweep)
     plan = plans[position]
     labels = unique_labels([(cell.cell, cell.label) for cell in plan.cells])
     variants = {cell.cell: Variant(cell.cell, labels[cell.cell], cell.factors) for cell in plan.cells}
@@ -148,12 +149,6 @@ def _load_sweep(reading: _Reading, plans: Sequence[SweepPlan], sweep: str) -> St
     return _study(
         reading, plan.study, plan.id, variants=list(variants.values()), runs=runs, plans=plans[: position + 1]
     )
-
-
-def _latest(plans: Sequence[SweepPlan]) -> int:
-    """The newest sweep that compares; the newest search, whose cells were chosen by their results, where all search."""
-    compare = [place for place, plan in enumerate(plans) if plan.search is None]
-    return compare[-1] if compare else len(plans) - 1
 
 
 def _load_all(reading: _Reading, plans: Sequence[SweepPlan]) -> Study:
@@ -258,29 +253,18 @@ def _study(
         variants=tuple(variants),
         seeds=seeds,
         loaded=tuple(runs),
-        looks=_looks(plans),
+        looks=looks_of(plans),
         problems=tuple(dict.fromkeys(reading.problems)),
         replaced=tuple(reading.replaced),
         config=configs.first_readable(folders),
         declared=newest.question if newest else {},
         until=until,
-        stopped=_stopped(plans if sweep == "all" else plans[-1:]),
+        stopped=stopped_cells(plans if sweep == "all" else plans[-1:]),
         remarks=(SEARCHED,) if newest is not None and sweep == newest.id and newest.search is not None else (),
-        open_ended=frozenset(cell.cell for plan in plans if plan.until for cell in plan.cells),
+        open_ended=open_ended(plans),
         cache=Cache(reading.folder.path),
+        folder=reading.folder,
     )
-
-
-def _stopped(plans: Sequence[SweepPlan]) -> dict[str, Stopped]:
-    """The cells that were decided early, as far as no later plan asked for more of their seeds."""
-    found: dict[str, Stopped] = {}
-    for plan in plans:
-        stopped = (plan.until or {}).get("stopped", {})
-        for cell in (one.cell for one in plan.cells):
-            found.pop(cell, None)
-            if cell in stopped:
-                found[cell] = Stopped(stopped[cell]["seeds"], stopped[cell]["why"])
-    return found
 
 
 def _check_one_study(path: Path, runs: Sequence[LoadedRun]) -> None:
@@ -291,23 +275,3 @@ def _check_one_study(path: Path, runs: Sequence[LoadedRun]) -> None:
         raise StudyError(
             f"{path} mixes {len(found)} studies: {told}; move the runs of all but one to folders of their own"
         )
-
-
-def _looks(plans: Sequence[SweepPlan]) -> tuple[Look, ...]:
-    """Looks at any result."""
-    looks = [Look(_seeds_seen(plan, look)) for plan in plans for look in plan.looks]
-    return tuple(look for look in looks if any(look.seeds.values()))
-
-
-def _seeds_seen(plan: SweepPlan, look: Mapping[str, Any]) -> dict[str, frozenset[int]]:
-    """Seeds whose runs had ended, by cell.
-
-    Of a look that gives the number of runs only, the first seeds of the plan, evenly spread (runs go seed by seed).
-    """
-    if "seeds" in look:
-        return {
-            cell: frozenset(plan.seeds_of(cell)[:seen] if isinstance(seen, int) else seen)
-            for cell, seen in look["seeds"].items()
-        }
-    each = -(-int(look.get("finished") or 0) // max(1, len(plan.cells)))
-    return {cell.cell: frozenset(plan.seeds[:each]) for cell in plan.cells}

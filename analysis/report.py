@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     task_set = compare_tasks(
-        commands.load(options),
+        sources.load(options),
         sources.metric_of(options),
         baseline=options.baseline,
         direction=options.direction,

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from analysis import design
 from analysis.design import Arm, Pairs
+from analysis.looks import looks_at
 from analysis.question import Question
 from analysis.statistics.intervals import Summary
 from analysis.statistics.paired import Difference
@@ -21,12 +21,15 @@ MANY = 10
 
 @dataclass(frozen=True)
 class Against:
-    """One variant against the baseline. `mde` is the minimum detectable effect in the unit of the metric (power .8).
+    """One variant against the baseline. `mde` is about the minimum detectable effect (power .8, in the
+    family of comparisons), in the unit of the metric.
 
     `seeds_needed` is for the declared margin: None without one, a text beyond 200. `welch` stands beside a paired
     comparison that lost over 20 % of its seeds. `outcomes` counts runs that finished with a value, `success` those that
     also reached the threshold, when one was declared. `looks` is empty unless the interval had to allow for several.
-    Verdicts rest on `p_holm`; `q_bh` (Benjamini-Hochberg, the same family) is for exploration.
+    Verdicts rest on `p_holm` and, of equivalence, on `p_equivalence`, both Holm-corrected; `q_bh` (Benjamini-Hochberg,
+    the same family) is for exploration. `unpaired` says why runs were not compared seed by seed, empty when they were;
+    `split` which arms fall into groups of seeds that contradict each other.
     """
 
     pairs: Pairs
@@ -36,10 +39,13 @@ class Against:
     judgement: Judgement
     p_holm: float | None = None
     q_bh: float | None = None
+    p_equivalence: float | None = None
     mde: float | None = None
     seeds_needed: int | str | None = None
     looks: tuple[int, ...] = ()
     welch: Difference | None = None
+    unpaired: str = ""
+    split: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class Comparison:
         """All recorded numbers of seeds at which a variant and the baseline were looked at."""
         base = self.question.baseline.cell
         cells = [frozenset({base, result.variant.cell}) for result, _ in self.others]
-        return sorted({n for pair in cells for n in design.looks_at(self.study, pair)})
+        return sorted({n for pair in cells for n in looks_at(self.study, pair)})
 
     def narrowed(self, labels: Iterable[str]) -> "Comparison":
         """The rows of these labels and of the baseline; every number as it is among all variants."""

@@ -8,11 +8,11 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ablate.records import RunFolder, RunRecord, Status
+from ablate.records import RunFolder, RunRecord, Status, StudyFolder
 from analysis import formatting
 from analysis.cache import Cache
 from analysis.curves import INDEX, Log, read_all
@@ -27,6 +27,9 @@ ENDED = ("finished", "diverged", "failed", "pruned")
 
 EARLIER_ROW = "in an earlier row"
 """When a result of a plain table ended that a later row replaces."""
+
+MACHINE_ERRORS = ("ProcessDied", "MemoryError", "OutOfMemoryError", "OSError")
+"""Types of errors that speak of the machine: killed, out of memory, a disk that is full, a node that was lost."""
 
 TOO_LARGE = 1e100
 """A value beyond this is that of a run that diverged; its square would overflow."""
@@ -50,12 +53,14 @@ class Outcome:
     """What one run says about one metric.
 
     `kind` is "ok", "diverged" or "failed" (both count against the variant) or a status that is no outcome yet or ever:
-    "missing", "running", "interrupted", "damaged", "pruned".
+    "missing", "running", "interrupted", "damaged", "pruned". `machine` says that a run failed for want of memory, disk
+    or a living process, which speaks of the machine and not of the variant.
     """
 
     kind: str
     value: float | None = None
     reason: str = ""
+    machine: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class LoadedRun:
         if self.record is None:
             return Outcome(self.status, reason=self.damage)
         if self.record.status is not Status.finished:
-            return Outcome(self.status, reason=self._error)
+            return Outcome(self.status, reason=self._error, machine=self._is_machines)
         if self.record.steps_done < self.record.steps_planned:
             reason = f"incomplete: {self.record.steps_done} of {self.record.steps_planned} steps"
             return Outcome("failed", reason=reason)
@@ -109,17 +114,39 @@ class LoadedRun:
         return Outcome("ok", float(value))
 
     @property
+    def _is_machines(self) -> bool:
+        error = (self.record.error if self.record is not None else None) or {}
+        return error.get("type") in MACHINE_ERRORS or "out of memory" in str(error.get("message", "")).lower()
+
+    @property
     def _error(self) -> str:
         error = self.record.error if self.record is not None else None
         lines = str(error.get("message", "")).splitlines() if error else []
         return f"{error.get('type', 'error')}: {lines[0]}" if error and lines else str((error or {}).get("type", ""))
 
 
+class Blocks(NamedTuple):
+    """A sweep adds seeds in blocks until decided: the size of a block, and the most seeds there may be."""
+
+    size: int
+    most: int
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of seeds at which results are looked at, if none is decided before."""
+        return (*range(self.size, self.most, self.size), self.most)
+
+
 @dataclass(frozen=True)
 class Look:
-    """Results were looked at when the runs of these seeds of each of these cells had ended, well or badly."""
+    """Results were looked at when the runs of these seeds of each of these cells had ended, well or badly.
+
+    `planned` are all seeds of each cell that the sweeps until then had asked for; None when their number hung on
+    results.
+    """
 
     seeds: Mapping[str, frozenset[int]]
+    planned: Mapping[str, frozenset[int]] | None = None
 
 
 @dataclass(frozen=True)
@@ -155,10 +182,11 @@ class Study:
 
     `shared_seeds` is False when equal seed numbers of two variants have nothing in common, so pairing would be wrong.
     `declared` is the question of the sweep's plan. `until` is how its sweep adds seeds until decided (None for planned
-    seeds), `stopped` the cells that were decided, `open_ended` all cells whose number of seeds hung on results. `part`
-    is set when this is one task of a study of several. `remarks` are what else a reader must know, one line each.
-    `at_step` is where all runs are compared when that is not the end of each, `at_steps` the same by task. `cache`
-    keeps what was read of the logs.
+    seeds), `stopped` the cells that were decided, `open_ended` all cells whose number of seeds hung on results: how
+    they were added, None when that was changed on the way. `part` is set when this is one task of a study of several.
+    `remarks` are what else a reader must know, one line each. `at_step` is where all runs are compared when that is not
+    the end of each, `at_steps` the same by task. `cache` keeps what was read of the logs. `folder` is where looks at
+    these results are noted, None for results of another program.
     """
 
     name: str
@@ -174,12 +202,13 @@ class Study:
     declared: Mapping[str, Any] = field(default_factory=dict)
     until: Mapping[str, Any] | None = None
     stopped: Mapping[str, Stopped] = field(default_factory=dict)
-    open_ended: frozenset[str] = frozenset()
+    open_ended: Mapping[str, Blocks | None] = field(default_factory=dict)
     part: Part | None = None
     remarks: tuple[str, ...] = ()
     at_step: int | None = None
     at_steps: Mapping[str, int] = field(default_factory=dict)
     cache: Cache = field(default_factory=Cache)
+    folder: StudyFolder | None = None
 
     @functools.cached_property
     def ended(self) -> dict[str, frozenset[int]]:
@@ -188,6 +217,14 @@ class Study:
         for run in self.loaded:
             if run.status in ENDED:
                 found[run.variant.cell].add(run.seed)
+        return {cell: frozenset(seeds) for cell, seeds in found.items()}
+
+    @functools.cached_property
+    def planned(self) -> dict[str, frozenset[int]]:
+        """The seeds of each cell that this study holds, with or without a result."""
+        found: dict[str, set[int]] = {variant.cell: set() for variant in self.variants}
+        for run in self.loaded:
+            found[run.variant.cell].add(run.seed)
         return {cell: frozenset(seeds) for cell, seeds in found.items()}
 
     @functools.cached_property

@@ -13,6 +13,7 @@ from ablate.records import SweepPlan
 from analysis.aggregate import Aggregate, aggregate, labels_of, scales_of
 from analysis.evidence import gather
 from analysis.load import load_study
+from analysis.looks import noted
 from analysis.over_tasks import Ranking, common_tasks, rank_tasks
 from analysis.question import Question, ask, find_baseline, metric_of
 from analysis.references import Reference, parse
@@ -104,7 +105,7 @@ def compare_tasks(
     which values or variants score 0 and 1 in what goes over all tasks, see `analysis.references`. Raises StudyError
     when the question cannot be asked of the study.
     """
-    whole = study if isinstance(study, Study) else load_study(study)
+    whole = noted(study if isinstance(study, Study) else load_study(study))
     tasks = by_task(whole)
     if task is not None:
         choose_task(whole, task)  # which says what is wrong

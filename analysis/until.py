@@ -2,12 +2,13 @@
 
 A variant is decided against the baseline when one of these holds, with m comparisons in all (those of every task):
 
-    better, worse   its anytime-valid p is at most alpha/m, which is when that interval excludes 0
-    equivalent      a margin is declared and the anytime-valid interval at 2 alpha/m lies inside ± margin
+    better, worse   its p over all planned looks is at most alpha/m
+    equivalent      a margin is declared and the p of the two one-sided tests, over these looks, is at most alpha/m
     unstable        one of the two arms lost all its seeds, 3 or more
 
-An anytime-valid p holds at every look at once, and Bonferroni's bound implies Holm's correction, so the verdict of the
-final report is the one that stopped the variant.
+The looks are planned: one after each block, up to the most seeds. Where that was changed on the way, the p is the
+anytime-valid one. Bonferroni's bound implies Holm's correction, so the verdict of the final report is the one that
+stopped the variant.
 """
 
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import NamedTuple
 
 from analysis.load import load_study
 from analysis.results import Against, Comparison, VariantResult
-from analysis.statistics.sequential import anytime_interval
 from analysis.statistics.verdict import Verdict
 from analysis.study import StudyError
 from analysis.task_sets import compare_tasks
@@ -70,7 +70,6 @@ def why(comparison: Comparison, against: Against) -> str:
         return f"{judged.verdict} ({judged.qualifier})"
     if judged.verdict in (Verdict.better, Verdict.worse) and d.p is not None and d.p <= alpha:
         return str(judged.verdict)
-    if judged.verdict is Verdict.equivalent and comparison.question.margin is not None:
-        bounds = anytime_interval(against.pairs.variant - against.pairs.baseline, 2 * alpha)
-        return str(judged.verdict) if bounds.inside(comparison.question.margin) else ""
-    return ""
+    margin = comparison.question.margin
+    p = None if margin is None else d.equivalence_p(margin)
+    return str(judged.verdict) if judged.verdict is Verdict.equivalent and p is not None and p <= alpha else ""

@@ -40,11 +40,11 @@ def effect_text(comparison: Comparison, against: Against) -> str:
     if d.mean is None:
         return "there is no pair of finished runs"
     middle, bounds = scale.contrast(d.mean, d.interval, d.sd, comparison.question.margin)
-    runs = f"unpaired, {against.outcomes.variant_ok} and {against.outcomes.baseline_ok} runs"
+    runs = f"unpaired (Welch), {against.outcomes.variant_ok} and {against.outcomes.baseline_ok} runs"
     unit = plural(d.n, "pair") if d.paired else runs
     text = f"{scale.difference_words} {middle}" + (f", 95 % interval {bounds}" if bounds else "")
     if against.p_holm is not None:
-        text += f", Holm {fmt.p_phrase(against.p_holm, comparison.question.alpha)}"
+        text += f", {'Holm ' if comparison.family > 1 else ''}{fmt.p_phrase(against.p_holm, comparison.question.alpha)}"
     wins = f", {fmt.count(d.wins)} of {plural(d.n, 'seed')} won" if d.paired and d.wins is not None else ""
     chance = f", {improvement_text(against)}" if not d.paired and d.superiority is not None else ""
     return f"{text}, {unit}{wins}{chance}"
@@ -59,20 +59,25 @@ def _decided(comparison: Comparison, _: VariantResult, against: Against) -> str:
     question, judgement = comparison.question, against.judgement
     size = f" {judgement.qualifier}" if judgement.qualifier else ""
     rule = f"{question.metric}, {question.rule}"
-    return f"{judgement.verdict} than {question.baseline.label}{size} ({rule}); {effect_text(comparison, against)}."
+    effect = f"{effect_text(comparison, against)}{_rates(comparison, against)}"
+    return f"{judgement.verdict} than {question.baseline.label}{size} ({rule}); {effect}."
 
 
 def _equivalent(comparison: Comparison, _: VariantResult, against: Against) -> str:
     question = comparison.question
     assert question.margin is not None
     margin = f"{'' if question.scale.is_log else '±'}{question.scale.size(question.margin, 3)}"
-    effect = effect_text(comparison, against)
+    effect = (
+        f"{effect_text(comparison, against)}, p of equivalence {fmt.p_value(against.p_equivalence, question.alpha)}"
+    )
+    effect += _rates(comparison, against)
     return f"equivalent to {question.baseline.label} within {margin} on {question.metric}; {effect}."
 
 
 def _inconclusive(comparison: Comparison, result: VariantResult, against: Against) -> str:
     reason = f" ({against.judgement.qualifier})" if against.judgement.qualifier else ""
-    head = f"inconclusive against {comparison.question.baseline.label}{reason}; {effect_text(comparison, against)}."
+    effect = f"{effect_text(comparison, against)}{_rates(comparison, against)}"
+    head = f"inconclusive against {comparison.question.baseline.label}{reason}; {effect}."
     shares = posterior_sentence(comparison, result, against)
     return " ".join([head, *_power_sentences(comparison, against), *([shares] if shares else [])])
 
@@ -83,15 +88,16 @@ def _power_sentences(comparison: Comparison, against: Against) -> Iterable[str]:
     n = against.difference.n
     unit = "pairs" if against.difference.paired else "runs per arm"
     once = " and a single look" if against.looks else ""
+    family = f", corrected for {comparison.family} comparisons" if comparison.family > 1 else ""
     margin, scale = comparison.question.margin, comparison.question.scale
     effect = f"{'' if scale.is_log else 'a difference of '}{scale.size(against.mde, 2)}"
-    yield f"With {n} {unit}{once} this design detects {effect} with 80 % power."
+    yield f"With {n} {unit}{once} this design detects about {effect} with 80 % power{family}."
     if margin is None:
         yield "Declare the smallest difference of interest (--margin) to learn how many seeds would resolve it."
     else:
         enough = isinstance(against.seeds_needed, int) and against.seeds_needed <= n and not against.looks
         here = f", no more than the {n} here" if enough else ""
-        yield f"To resolve {scale.size(margin, 3)} it needs {against.seeds_needed} seeds{here}."
+        yield f"To resolve {scale.size(margin, 3)} it needs about {against.seeds_needed} seeds{here}."
 
 
 def _unstable(comparison: Comparison, result: VariantResult, against: Against) -> str:
@@ -212,9 +218,9 @@ def beside(comparison: Comparison, against: Against) -> str:
         f"{name} {fmt.number(value, 2, apart=(-1.0, 1.0))}" for name, value in found if value is not None
     ]
     if against.mde is not None:
-        parts.append(f"detectable with 80 % power {scale.size(against.mde, 2)}")
+        parts.append(f"detectable with 80 % power about {scale.size(against.mde, 2)}")
     if against.seeds_needed is not None:
-        parts.append(f"seeds needed for the margin {against.seeds_needed}")
+        parts.append(f"seeds needed for the margin about {against.seeds_needed}")
     if against.welch is not None and against.welch.mean is not None and against.welch.interval is not None:
         mean, bounds = scale.contrast(against.welch.mean, against.welch.interval, None, comparison.question.margin)
         parts.append(f"Welch on all finished runs {mean} {bounds}")

@@ -27,7 +27,7 @@ from ablate.config.labels import label_of
 from ablate.config.register import known_groups
 from ablate.config.schema import RunConfig, Transform, Until
 from ablate.jsonfiles import canonical_json
-from ablate.records import PlannedCell, StudyFolder, SweepPlan
+from ablate.records import ID_TIME, PlannedCell, StudyFolder, SweepPlan
 from ablate.sweep.cells import Cell, Composer
 
 
@@ -180,8 +180,9 @@ def new_sweep(
     if 0 < len(merged) < len(cells):
         notes.append(f"{len(cells)} combinations are {len(merged)} cells; a factor without effect shows a dash")
     unique = f"{list(arguments)}{time.time_ns()}{os.getpid()}".encode()
+    begins = StudyFolder(cells[0].study).later_than_all(created)
     return SweepPlan(
-        id=f"{created:%Y%m%dT%H%M%S}-{hashlib.sha256(unique).hexdigest()[:8]}",
+        id=f"{begins:{ID_TIME}}-{hashlib.sha256(unique).hexdigest()[:8]}",
         created=created.isoformat(timespec="seconds"),
         command=command_line(),
         study=cells[0].config.study,

@@ -7,6 +7,9 @@ there are. A cell that was decided gets no more seeds and stays in every table w
 
 from ablate.sweep.plan import Plan
 
+FEWEST_PAIRS = 3
+"""Pairs that a verdict takes (`analysis.statistics.intervals.MINIMUM`)."""
+
 
 class Blocks:
     """The blocks of seeds of one sweep; `until` and `seeds` of its plan are changed in place."""
@@ -19,7 +22,8 @@ class Blocks:
         """Return how the sweep adds seeds, in words."""
         cells, most = len(self.plan.sweep.cells), self.until["max_seeds"]
         how = f"seeds in blocks of {self.until['block']} until decided, at most {most}"
-        return f"{cells} cells, {how} (up to {cells * most} runs)"
+        early = "; the first block cannot decide, it takes 3 pairs" if self.until["block"] < FEWEST_PAIRS else ""
+        return f"{cells} cells, {how} (up to {cells * most} runs){early}"
 
     def advance(self) -> list[str]:
         """Take in the results so far; return what to say. Then `until["ended"]` is set, or there is another block."""

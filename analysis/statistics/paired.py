@@ -7,27 +7,29 @@ Paired (the same seed gives both arms the same data and the same start): with D_
     gain = (s_A² + s_B²) / s_D²                     how many times more seeds an unpaired design would need
 
 Unpaired (no common seeds): Welch's t, Hedges' g with the pooled deviation, and P(variant better), ties counted half.
-Intervals that stay valid when one looks several times are in `sequential`.
+Which test turns the mean and its standard error into p and intervals is in `t_tests`.
 """
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import stats
 
 from analysis.statistics.intervals import MINIMUM, Array, Interval, is_constant, wilson
 from analysis.statistics.sensitivity import Sensitivity, iqm_difference, sensitivity, why_fragile
+from analysis.statistics.t_tests import OneLook, TTest, equivalence_p, interval
 
 
 @dataclass(frozen=True)
 class Difference:
     """Variant minus baseline. `n` counts pairs, or the runs of the smaller arm when unpaired.
 
-    `interval` is the 95 %, `interval90` the 90 % interval; both and `p` are None below 3 pairs and when the difference
-    is constant over seeds (its spread is then no evidence of anything). `wins` counts ties half. `effect` is d_z or g.
-    `superiority` is P(variant better). `sensitivity` holds what other tests say, `fragile` why the result hangs on one
-    seed or on the choice of test.
+    `error` is the standard error of the mean and `test` turns both into p and intervals: `interval` is the 95 %,
+    `interval90` the 90 % interval. All are None below 3 pairs and when the difference is constant over seeds (its
+    spread is then no evidence of anything). `wins` counts ties half. `effect` is d_z or g. `superiority` is P(variant
+    better). `sensitivity` holds what other tests say, `fragile` why the result hangs on one seed or on the choice of
+    test.
     """
 
     paired: bool
@@ -46,6 +48,33 @@ class Difference:
     superiority: float | None = None
     constant: bool = False
     fragile: str | None = None
+    error: float | None = None
+    test: TTest | None = None
+
+    def interval_at(self, alpha: float) -> Interval | None:
+        """The interval at 1 - alpha."""
+        if self.test is None or self.mean is None or self.error is None:
+            return None
+        return interval(self.test, self.mean, self.error, alpha)
+
+    def equivalence_p(self, margin: float) -> float | None:
+        """p of the two one-sided tests that the mean difference lies within ± margin."""
+        if self.test is None or self.mean is None or self.error is None:
+            return None
+        return equivalence_p(self.test, self.mean, self.error, margin)
+
+    def by(self, test: TTest, p: float) -> "Difference":
+        """The same difference by a test that allows for several looks, with its p over them.
+
+        The checks that hold for one look only are dropped; what has no p stays as it is.
+        """
+        if self.p is None:
+            return self
+        tested = replace(self, test=test, p=p, fragile=None)
+        checks = Sensitivity(iqm_difference=self.sensitivity.iqm_difference)
+        return replace(
+            tested, interval=tested.interval_at(0.05), interval90=tested.interval_at(0.10), sensitivity=checks
+        )
 
 
 def superiority(better: Array, worse: Array, *, lower_is_better: bool) -> float:
@@ -100,6 +129,8 @@ def _tested(base: Difference, d: Array, variant: Array, baseline: Array) -> Diff
         gain=float((variant.var(ddof=1) + baseline.var(ddof=1)) / sd**2),
         sensitivity=checks,
         fragile=why_fragile(d, checks),
+        error=sd / float(np.sqrt(base.n)),
+        test=OneLook(base.n - 1),
     )
 
 
@@ -122,6 +153,7 @@ def unpaired_difference(variant: Array, baseline: Array, *, lower_is_better: boo
         test = stats.ttest_ind(variant, baseline, equal_var=False)
     squares = (variant.size - 1) * variant.var(ddof=1) + (baseline.size - 1) * baseline.var(ddof=1)
     pooled = float(np.sqrt(squares / (total - 2)))
+    error = float(np.sqrt(variant.var(ddof=1) / variant.size + baseline.var(ddof=1) / baseline.size))
     return Difference(
         paired=False,
         n=n,
@@ -133,4 +165,6 @@ def unpaired_difference(variant: Array, baseline: Array, *, lower_is_better: boo
         effect=mean / pooled * (1 - 3 / (4 * (total - 2) - 1)),
         superiority=better,
         sensitivity=Sensitivity(welch=float(test.pvalue), iqm_difference=iqm_difference(variant, baseline)),
+        error=error,
+        test=OneLook(float(test.df)),
     )

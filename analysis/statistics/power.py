@@ -5,6 +5,8 @@ noncentrality n (δ/σ)², when unpaired with n runs per arm with nu = 2n - 2 an
 margin the user declared, never for the effect that was observed, with σ at its 80 % upper bound.
 """
 
+import functools
+
 import numpy as np
 from scipy import optimize, stats
 
@@ -28,13 +30,17 @@ def minimum_detectable_effect(
     sd: float, n: int, *, paired: bool = True, target: float = 0.8, alpha: float = 0.05
 ) -> float | None:
     """The effect, in the unit of sd, found with the target power; None below 3 pairs or without spread."""
-    if n < MINIMUM or not sd > 0:
-        return None
+    return sd * _detectable(n, paired, target, alpha) if n >= MINIMUM and sd > 0 else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _detectable(n: int, paired: bool, target: float, alpha: float) -> float:
+    """The same in deviations; every comparison of a study asks for it."""
 
     def shortfall(standardised: float) -> float:
         return power(standardised, 1.0, n, paired=paired, alpha=alpha) - target
 
-    return sd * float(optimize.brentq(shortfall, 1e-3, 300.0))
+    return float(optimize.brentq(shortfall, 1e-3, 300.0))
 
 
 def upper_sd(sd: float, n: int, level: float = 0.8) -> float:

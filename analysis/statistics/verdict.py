@@ -2,12 +2,16 @@
 
 Written for D = variant minus baseline with interval [L, U], in the orientation where lower is better:
 
-    insufficient   fewer than 3 pairs (3 runs per arm when unpaired), unless one arm alone lost all its seeds
-    unstable       one arm did, success rates differ, failures turn the sign of the comparison, some runs of an arm
-                   solve the task and some do not, or an arm falls into two groups
+    insufficient   fewer than 3 pairs, and fewer than 3 runs of an arm, unless one arm alone lost all its seeds
+    unstable       one arm did, or lost over a fifth of its planned seeds; the exact test of the success rates is
+                   significant; the arm that is better failed more; or an arm falls into two groups of seeds, and the
+                   mean differences of the two have opposite signs
     better         Holm p < alpha and U < 0      (worse is the mirror)
-    equivalent     a margin is declared and the 90 % interval lies inside ± margin
+    equivalent     a margin is declared and both one-sided tests reject a difference beyond it, Holm-corrected
     inconclusive   all else
+
+A success is a run that finished with a value, or, where a threshold is declared, also one that reached it. Seeds that
+failed at a rate that the exact test cannot tell from the other arm's leave the verdict on the mean as it is.
 """
 
 from dataclasses import dataclass
@@ -17,6 +21,9 @@ from scipy import stats
 
 from analysis.statistics.intervals import MINIMUM, Interval
 from analysis.statistics.paired import Difference
+
+MOST_LOST = 0.2
+"""Share of an arm's planned seeds that may fail before the rest of them says too little of the arm."""
 
 
 class Verdict(StrEnum):
@@ -40,7 +47,7 @@ class Outcomes:
 
     A run succeeds when it finished with a value (and reached the threshold, where one counts) and fails when it
     crashed, diverged or fell short. `only_variant` and `only_baseline` count the common seeds on which that arm alone
-    succeeded.
+    succeeded; `variant_pending` and `baseline_pending` the planned seeds that have not ended.
     """
 
     variant_ok: int
@@ -49,6 +56,8 @@ class Outcomes:
     baseline_failed: int
     only_variant: int = 0
     only_baseline: int = 0
+    variant_pending: int = 0
+    baseline_pending: int = 0
 
     @property
     def variant_rate(self) -> float:
@@ -61,9 +70,13 @@ class Outcomes:
         return _rate(self.baseline_ok, self.baseline_failed)
 
     @property
-    def rates_differ(self) -> bool:
-        """Whether the shares differ."""
-        return self.variant_rate != self.baseline_rate
+    def lost_too_many(self) -> str:
+        """Which arms lost over a fifth of their planned seeds: "the variant", "the baseline", "both arms" or ""."""
+        variant = self.variant_failed > MOST_LOST * (self.variant_ok + self.variant_failed + self.variant_pending)
+        baseline = self.baseline_failed > MOST_LOST * (self.baseline_ok + self.baseline_failed + self.baseline_pending)
+        return {(True, True): "both arms", (True, False): "the variant", (False, True): "the baseline"}.get(
+            (variant, baseline), ""
+        )
 
     @property
     def any_failed(self) -> bool:
@@ -83,9 +96,11 @@ class Outcomes:
 class Evidence:
     """All that a verdict rests on. `margin` is positive, in the unit of the metric, or None when none was declared.
 
-    `solved` counts the runs that reached the threshold, None when none was declared. `two_groups` names the arms whose
-    runs fall into two groups. `looked_before` says that the data were looked at several times; for unpaired arms there
-    is no valid interval then.
+    `p_holm` and `p_equivalence` (of the two one-sided tests against the margin) are Holm-corrected over the family of
+    comparisons, and `corrected` is the interval at alpha over their number, from which an effect's size is judged.
+    `solved` counts the runs that reached the threshold, None when none was declared. `split` says which arms fall into
+    groups of seeds that contradict each other. `looked_before` says that the data were looked at before all planned
+    seeds had ended; for unpaired arms there is no valid interval then.
     """
 
     difference: Difference
@@ -93,15 +108,15 @@ class Evidence:
     outcomes: Outcomes
     lower_is_better: bool = True
     margin: float | None = None
+    p_equivalence: float | None = None
+    corrected: Interval | None = None
     solved: Outcomes | None = None
-    two_groups: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()
     looked_before: bool = False
     alpha: float = 0.05
 
-    @property
-    def oriented(self) -> Interval | None:
-        """The 95 % interval of D with the sign turned so that negative is better."""
-        bounds = self.difference.interval
+    def oriented(self, bounds: Interval | None) -> Interval | None:
+        """An interval of D with the sign turned so that negative is better."""
         if bounds is None or self.lower_is_better:
             return bounds
         return Interval(-bounds.high, -bounds.low)
@@ -116,16 +131,15 @@ class Judgement:
 
 
 def judge(evidence: Evidence) -> Judgement:
-    """Give the verdict; the rules are tried in the order of the module's docstring."""
+    """Give the verdict by the rules of the module's docstring."""
     lost = _all_failed(evidence.outcomes)
     if lost:
         return Judgement(Verdict.unstable, lost)
     if evidence.difference.n < MINIMUM:
         return Judgement(Verdict.insufficient, "fewer than 3 pairs of finished runs")
-    reason = _unstable(evidence)
-    if reason:
-        return Judgement(Verdict.unstable, reason)
-    return _judge_mean(evidence)
+    on_the_mean = _judge_mean(evidence)
+    reason = _unstable(evidence, on_the_mean.verdict)
+    return Judgement(Verdict.unstable, reason) if reason else on_the_mean
 
 
 def _all_failed(o: Outcomes) -> str:
@@ -137,48 +151,47 @@ def _all_failed(o: Outcomes) -> str:
     return ""
 
 
-def _unstable(evidence: Evidence) -> str:
-    outcomes, solved = evidence.outcomes, evidence.solved
-    if outcomes.rates_differ or (solved is not None and solved.rates_differ):
-        return "success rates differ"
-    if outcomes.any_failed and _signs_disagree(evidence):
-        return "counting failed seeds as the worst turns the sign"
-    if solved is not None and 0 < solved.variant_rate < 1:
-        return "some seeds solve the task and others do not"
-    return f"two groups of runs in {' and '.join(evidence.two_groups)}" if evidence.two_groups else ""
-
-
-def _signs_disagree(evidence: Evidence) -> bool:
-    """Whether wins less losses, failed seeds ranked worst, points the other way than mean D."""
-    difference, outcomes = evidence.difference, evidence.outcomes
-    if difference.mean is None or difference.wins is None:
-        return False
-    lead = 2 * difference.wins - difference.n + outcomes.only_variant - outcomes.only_baseline
-    return lead * (difference.mean if evidence.lower_is_better else -difference.mean) > 0
+def _unstable(evidence: Evidence, on_the_mean: Verdict) -> str:
+    """Why the mean is no answer, or empty."""
+    lost = evidence.outcomes.lost_too_many
+    for counted, verb in ((evidence.outcomes, "failed"), (evidence.solved, "fell short")):
+        if counted is None:
+            continue
+        if counted.any_failed and counted.p(paired=evidence.difference.paired) < evidence.alpha:
+            return "success rates differ"
+        if on_the_mean is Verdict.better and counted.variant_rate < counted.baseline_rate:
+            return f"better on the mean, but {verb} on more seeds"
+        if on_the_mean is Verdict.worse and counted.baseline_rate < counted.variant_rate:
+            return f"worse on the mean, but the baseline {verb} on more seeds"
+    if lost:
+        return f"{lost} lost over a fifth of the seeds"
+    return " and ".join(evidence.split)
 
 
 def _judge_mean(evidence: Evidence) -> Judgement:
-    bounds, p = evidence.oriented, evidence.p_holm
+    bounds, p = evidence.oriented(evidence.difference.interval), evidence.p_holm
     if evidence.difference.constant or bounds is None or p is None:
         return Judgement(Verdict.inconclusive, "the difference is identical across seeds")
     if evidence.looked_before and not evidence.difference.paired:
         return Judgement(
             Verdict.inconclusive, "looked at early or several times, and unpaired arms have no interval for that"
         )
+    corrected = evidence.oriented(evidence.corrected)
     if p < evidence.alpha and bounds.high < 0:
-        return Judgement(Verdict.better, _size(-bounds.high, -bounds.low, evidence.margin))
+        return Judgement(
+            Verdict.better, _size(corrected and Interval(-corrected.high, -corrected.low), evidence.margin)
+        )
     if p < evidence.alpha and bounds.low > 0:
-        return Judgement(Verdict.worse, _size(bounds.low, bounds.high, evidence.margin))
-    narrow = evidence.difference.interval90
-    if evidence.margin is not None and narrow is not None and narrow.inside(evidence.margin):
+        return Judgement(Verdict.worse, _size(corrected, evidence.margin))
+    if evidence.p_equivalence is not None and evidence.p_equivalence < evidence.alpha:
         return Judgement(Verdict.equivalent, "within the margin of interest")
     return Judgement(Verdict.inconclusive)
 
 
-def _size(least: float, most: float, margin: float | None) -> str:
-    """Qualify an effect whose size lies between `least` and `most`, both positive."""
-    if margin is None:
+def _size(effect: Interval | None, margin: float | None) -> str:
+    """Qualify an effect whose size lies within the interval, in the direction in which it was found."""
+    if margin is None or effect is None:
         return ""
-    if least > margin:
+    if effect.low > margin:
         return "by a meaningful margin"
-    return "but smaller than the margin of interest" if most < margin else ""
+    return "but smaller than the margin of interest" if effect.high < margin else ""

@@ -47,7 +47,7 @@ def test_ratios_are_shown_and_the_caption_says_so():
     assert "by a meaningful margin" in verdict_sentences(comparison)[0]
     assert "Statistics on natural logarithms, shown back-transformed" in caption(comparison)
     assert "margin of interest a factor of 1.1" in caption(comparison)
-    assert "detectable with 80 % power a factor of 1.0" in beside(comparison, comparison.result("roper").against)
+    assert "detectable with 80 % power about a factor of 1.0" in beside(comparison, comparison.result("roper").against)
     assert set(prepare(comparison)["metric"]) == {"log eval/loss"}
 
 
@@ -145,7 +145,8 @@ def test_equal_rates_between_0_and_1_are_the_flag_of_two_groups():
     judgement = comparison.result("roper").against.judgement
     assert (judgement.verdict, judgement.qualifier) == (
         Verdict.unstable,
-        "some seeds solve the task and others do not",
+        "seeds that solve the task and seeds that do not in roper, on different sides of rope and "
+        "seeds that solve the task and seeds that do not in rope, on different sides of roper",
     )
     assert "3 of 6 runs solve the task, the others do not" in comparison.baseline.flags
 

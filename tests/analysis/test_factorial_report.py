@@ -19,10 +19,10 @@ from analysis.tables import to_csv
 LABELS = {f"{a}, {w}": {"attention": a, "model.width": w} for a in ("rope", "ro_per") for w in (64, 128)}
 
 
-def crossed(path, effect=(0.0, 0.0, -0.05, -0.05), **more):
-    shared = noise(0, 5)
+def crossed(path, effect=(0.0, 0.0, -0.05, -0.05), seeds=5, **more):
+    shared = noise(0, 5)[:seeds]
     arms = {
-        label: [s + e + 0.002 * z for s, z in zip(shared, noise(i + 1, 5, mean=0, sd=1), strict=True)]
+        label: [s + e + 0.002 * z for s, z in zip(shared, noise(i + 1, 5, mean=0, sd=1), strict=False)]
         for i, (label, e) in enumerate(zip(LABELS, effect, strict=True))
     }
     write_study(path, arms, factors=LABELS, **more)
@@ -88,8 +88,9 @@ def test_a_main_effect_that_no_contrast_shows_says_so(tmp_path):
     assert sentences[0].endswith("; no contrast with the first level is significant after Holm's correction.")
 
 
-def test_several_looks_make_the_analysis_exploratory(tmp_path):
-    shown = factorial_report(crossed(tmp_path / "s", looks=[8, 20]))
+def test_seeds_added_after_a_look_make_the_analysis_exploratory(tmp_path):
+    crossed(tmp_path / "s", seeds=2)
+    shown = factorial_report(crossed(tmp_path / "s", sweep="20260201T000000-bbbb"))
     assert shown.sentences[-1].endswith("for a single look, and the study was looked at 2, 5 seeds.")
 
 

@@ -97,8 +97,8 @@ def test_up_to_ten_cells_q_is_in_json_and_csv_only(tmp_path):
     assert [float(row["q_bh"]) for row in rows[1:]] == expected
 
 
-def three(path, **more):
-    values = {label: noise(i, 6, mean=0.45 + 0.02 * i) for i, label in enumerate(("a", "b", "c"))}
+def three(path, seeds=6, **more):
+    values = {label: noise(i, 6, mean=0.45 + 0.02 * i)[:seeds] for i, label in enumerate(("a", "b", "c"))}
     write_study(path, values, **more)
     return values
 
@@ -139,14 +139,15 @@ def test_the_logarithm_gives_ratios(tmp_path):
     assert float(table.rows[0][2].text.split()[0]) == pytest.approx(ratio, abs=0.01)
 
 
-def test_several_looks_widen_the_intervals_of_all_pairs(tmp_path):
+def test_seeds_added_after_a_look_widen_the_intervals_of_all_pairs(tmp_path):
     three(tmp_path / "s")
     plain = all_pairs(compare(tmp_path / "s"))
-    three(tmp_path / "t", looks=[9, 18])
+    three(tmp_path / "t", seeds=3, looks=[9])
+    three(tmp_path / "t", sweep="20260201T000000-bbbb")
     comparison = compare(tmp_path / "t")
     for one, before in zip(all_pairs(comparison), plain, strict=True):
         assert one.difference.p > before.difference.p
-    assert "anytime-valid after several looks" in all_pairs_table(comparison).caption
+    assert "anytime-valid paired t" in all_pairs_table(comparison).caption
 
 
 def test_the_command_adds_the_table_on_request_only(tmp_path, capsys):

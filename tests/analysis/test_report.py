@@ -62,7 +62,7 @@ def test_comparison_json_has_the_names_that_scripts_rely_on(written):
     assert [v["label"] for v in data["variants"]] == ["rope", "roper", "_x$|"]
     assert all(v.keys() >= VARIANT_KEYS for v in data["variants"])
     assert len({tuple(v) for v in data["variants"]}) == 1
-    assert [v["verdict"] for v in data["variants"]] == [None, "better", "unstable"]
+    assert [v["verdict"] for v in data["variants"]] == [None, "better", "inconclusive"]
     assert [v["n_diverged"] for v in data["variants"]] == [0, 0, 1]
 
 
