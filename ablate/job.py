@@ -242,6 +242,7 @@ class _Attempt:
             versions=provenance.versions(),
             git=provenance.git_state(),
             source=self.source,
+            code=provenance.code_parts(self.values),
             host=provenance.host(),
             processor=provenance.processor(),
             command=self.context.command,

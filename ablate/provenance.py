@@ -41,6 +41,13 @@ def source_fingerprint(config: Mapping[str, Any]) -> str:
     return _joined(_package_as_loaded(), {module: _as_loaded(module) for module in _outside_modules(config)})
 
 
+def code_parts(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the fingerprint of a run is made of: 16 hexadecimal digits for this package and each other module."""
+    outside = {module: _as_loaded(module) for module in _outside_modules(config)}
+    named = {name: hashlib.sha256(content).hexdigest() for name, content in outside.items() if content is not None}
+    return {name: digest[:16] for name, digest in {PACKAGE.name: _package_as_loaded(), **named}.items()}
+
+
 def fingerprint_on_disk(config: Mapping[str, Any]) -> str | None:
     """Return the fingerprint that a process started now would find; None when a module of the config is not here."""
     files = {module: _file_of(module) for module in _outside_modules(config)}

@@ -122,6 +122,7 @@ class RunRecord:
     versions: dict[str, str] = field(default_factory=dict)
     git: dict[str, Any] = field(default_factory=dict)
     source: str = ""
+    code: dict[str, str] = field(default_factory=dict)
     host: str = ""
     command: str = ""
     error: dict[str, str] | None = None

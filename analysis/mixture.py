@@ -1,4 +1,4 @@
-"""How the runs of a study were computed, where that is no part of their identity but changes their last digits.
+"""How the runs of a study were computed, where that is no part of their identity: by what code and what arithmetic.
 
 Threads, the kind of device (the processor too, on a CPU) and the version of torch change the order in which numbers are
 added, so the same cell and seed ends with other bits. Runs that differ in these may be averaged, but not unnoticed.
@@ -8,6 +8,21 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ablate.records import RunRecord
+
+
+def mixed_code(records: Iterable[RunRecord]) -> bool:
+    """Whether runs with a result come from more than one state of the code.
+
+    A module that only some cells need (a scheme of the user's beside one of ours) is not another state of it.
+    """
+    runs = [record for record in records if record.status.is_result]
+    sources = {(run.cell, run.source) for run in runs}
+    if len(sources) > len({run.cell for run in runs}):
+        return True
+    if not all(run.code for run in runs):  # recorded by an earlier version
+        return len({run.source for run in runs}) > 1
+    states = {part for run in runs for part in run.code.items()}
+    return len(states) > len({module for module, _ in states})
 
 
 def mixed_arithmetic(records: Iterable[RunRecord]) -> list[str]:

@@ -16,7 +16,7 @@ from ablate.records import RunFolder, RunRecord, Status, StudyFolder
 from analysis import formatting
 from analysis.cache import Cache
 from analysis.curves import INDEX, Log, read_all
-from analysis.mixture import mixed_arithmetic
+from analysis.mixture import mixed_arithmetic, mixed_code
 from analysis.series import Series
 
 FIXED_COLUMNS = ("label", "cell", "seed", "status", "reason")
@@ -251,7 +251,7 @@ class Study:
     @property
     def mixed_code(self) -> bool:
         """Whether runs that ended come from more than one state of the source code."""
-        return len({record.source for record in self.records if record.status.is_result}) > 1
+        return mixed_code(self.records)
 
     @property
     def mixed_arithmetic(self) -> list[str]:

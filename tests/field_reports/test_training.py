@@ -483,6 +483,24 @@ def test_w10_what_runs_differ_in_is_what_was_recorded_of_both(one, other, expect
     assert mixture.listed([1, 2, 4]) == "1, 2 and 4"
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({"ablate": "1"}, {"ablate": "1", "mine": "5"}, False),
+        ({"ablate": "1"}, {"ablate": "2"}, True),
+        ({"ablate": "1", "mine": "5"}, {"ablate": "1", "mine": "6"}, True),
+        ({"ablate": "1", "mine": "5"}, {"ablate": "1", "theirs": "6"}, False),
+        ({}, {"ablate": "1"}, True),
+    ],
+)
+def test_w10_mixed_code_is_one_module_in_two_states(one, other, expected):
+    """Arms of different cells; the fingerprint of each is that of all its modules together."""
+    runs = [run_with(cell=cell, source=str(code), code=code) for cell, code in (("a", one), ("b", other))]
+    assert mixture.mixed_code(runs) == expected
+    again = run_with(cell="a", source="edited since", code=one)
+    assert mixture.mixed_code([*runs, again])
+
+
 # W27: benchmarks that cannot lie
 
 
