@@ -87,6 +87,22 @@ class Aggregate:
         return "0: the worse, 1: the better reference of the task"
 
 
+HEAVY = 20
+"""How many times the usual score a task's scores are when a note says that it outweighs the others."""
+
+
+def heavy_tasks(found: Aggregate) -> list[str]:
+    """The tasks whose scores, relative to the baseline, dwarf those of the others: its runs hardly differ there."""
+    if found.reference is not None:
+        return []
+    heavy = set()
+    for one in found.variants:
+        finite = {task: [s for s in own.values() if math.isfinite(s)] for task, own in one.scores.items()}
+        sizes = {task: abs(float(np.median(own))) for task, own in finite.items() if own}
+        heavy |= {task for task, size in sizes.items() if size > HEAVY * max(1.0, float(np.median([*sizes.values()])))}
+    return [task for task in found.tasks if task in heavy]
+
+
 def aggregate(comparisons: Mapping[str, Comparison], reference: Reference | None = None) -> Aggregate | None:
     """Put comparisons together by task; None unless there are at least three common tasks with a scale."""
     scales, _ = scales_of(comparisons, reference)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ablate.records import SweepPlan
-from analysis.aggregate import Aggregate, aggregate, labels_of, scales_of
+from analysis.aggregate import Aggregate, aggregate, heavy_tasks, labels_of, scales_of
 from analysis.evidence import gather
 from analysis.load import load_study
 from analysis.looks import noted
@@ -69,7 +69,13 @@ class TaskSet:
         _, reasons = scales_of(self.comparisons, self.reference)
         lines = [self.reference_problem] if self.reference_problem else []
         lines += [f"task {task} is in no aggregate: {reason}" for task, reason in reasons.items()]
-        if self.aggregate is None:
+        if self.aggregate is not None:
+            lines += [
+                f"task {task} outweighs the others in the scores: runs of {self.aggregate.baseline}, the baseline, "
+                "hardly differ there; declare what 0 and 1 are (--reference, sweep.reference)"
+                for task in heavy_tasks(self.aggregate)
+            ]
+        else:
             few = f"it takes {FEWEST_TASKS} with an ended run of every variant and a finished one"
             lines.append(f"no aggregate over tasks: {few}")
         if self.ranking is None and len(self.labels) > 1:

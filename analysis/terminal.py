@@ -33,7 +33,7 @@ def print_task_set(task_set: TaskSet, console: Console, *, failures: bool = True
         if name in tables:
             print_table(tables[name], console)
     if task_set.ranking is not None:
-        print_sentences(sentences(task_set.ranking), console)
+        print_sentences(sentences(task_set.ranking)[1:], console)  # the first one is in the caption
     for remark in task_set.remarks:
         _say(console, f"note: {remark}", "yellow")
 

@@ -214,6 +214,15 @@ def test_a_task_without_a_scale_is_left_out_of_the_aggregate_and_says_why(tmp_pa
     assert partial.remarks[0] == "task add is in no aggregate: the reference has no values for it"
 
 
+def test_a_task_on_which_the_baseline_hardly_varies_is_named(tmp_path):
+    own = values(TASKS[:3], bad=50.0) | {("sort", "rope"): [1.45 + 1e-7 * i for i in range(5)]}
+    path = several(tmp_path / "s", TASKS[:3], own=own)
+    (line,) = [text for text in compare_tasks(path).remarks if "outweighs" in text]
+    assert line.startswith("task sort outweighs the others in the scores: runs of rope, the baseline, hardly differ")
+    for found in (compare_tasks(path, reference=[0, 9]), compare_tasks(several(tmp_path / "t", own=values(bad=50.0)))):
+        assert not [text for text in found.remarks if "outweighs" in text]
+
+
 def test_a_baseline_at_zero_has_scores(tmp_path):
     own = {(t, a): [x - np.mean(v) * (a == "rope") - i * (a != "rope") for x in v] for i, t in enumerate(TASKS)
            for a in ("rope", "roper") for v in [values()[t, a]]}  # fmt: skip
