@@ -54,15 +54,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return commands.guarded(lambda: _plan(options))
 
 
+def _number(text: str) -> float:
+    """A number as programs write it; Python's own 1_000 is none."""
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
+def _whole(text: str) -> int:
+    """A whole number."""
+    if "_" in text:
+        raise ValueError(text)
+    return int(text)
+
+
+# What argparse says of a value that is none.
+_number.__name__, _whole.__name__ = "number", "whole number"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m analysis.plan", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, required=True, help="planned seeds of each arm")
-    parser.add_argument("--arms", type=int, default=2, help="variants, the baseline among them (default: %(default)s)")
+    parser.add_argument("--seeds", type=_whole, required=True, help="planned seeds of each arm")
+    parser.add_argument(
+        "--arms", type=_whole, default=2, help="variants, the baseline among them (default: %(default)s)"
+    )
     parser.add_argument("--margin", required=True, help="smallest difference of interest: 0.01; 2%% with --study")
-    parser.add_argument("--sd", type=float, help="SD across seeds of an arm's final metric")
-    parser.add_argument("--correlation", type=float, help="with --sd: of two arms over shared seeds (default: 0)")
+    parser.add_argument("--sd", type=_number, help="SD across seeds of an arm's final metric")
+    parser.add_argument("--correlation", type=_number, help="with --sd: of two arms over shared seeds (default: 0)")
     parser.add_argument("--unpaired", action="store_true", help="with --sd: arms that share no seeds")
     parser.add_argument("--study", type=Path, help="an earlier study or table, for the SD and the time per run")
     parser.add_argument("--metric", help="its final metric (default: the declared one)")
@@ -71,10 +91,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--task", help="one task of a study of several")
     parser.add_argument("--sweep", default="latest", help="latest, all, or the id of a sweep (default: %(default)s)")
     sources.add_options(parser)
-    parser.add_argument("--alpha", type=float, default=0.05, help="of all comparisons together (default: %(default)s)")
-    parser.add_argument("--power", type=float, default=0.8, help="wanted for the margin (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, help="of one run (default: the mean of the study's runs)")
-    parser.add_argument("--cores", type=int, default=1, help="runs at a time (default: %(default)s)")
+    parser.add_argument(
+        "--alpha", type=_number, default=0.05, help="of all comparisons together (default: %(default)s)"
+    )
+    parser.add_argument("--power", type=_number, default=0.8, help="wanted for the margin (default: %(default)s)")
+    parser.add_argument("--seconds", type=_number, help="of one run (default: the mean of the study's runs)")
+    parser.add_argument("--cores", type=_whole, default=1, help="runs at a time (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument("--out", type=Path, help="folder for the power curve: PNG, SVG, PDF, CSV")
     return parser
@@ -148,7 +170,7 @@ def _margin(text: str) -> float:
     if text.strip().endswith("%"):
         raise StudyError(f"--margin {text}: per cent are of a study's baseline; give a number, or --study")
     try:
-        return float(text)
+        return _number(text)
     except ValueError:
         raise StudyError(f"--margin {text}: is not a number, such as 0.01") from None
 

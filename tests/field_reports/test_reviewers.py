@@ -237,6 +237,7 @@ def test_extreme_plans_have_numbers(capsys, given):
         ("--seeds 5 --margin inf --sd 1", "--margin inf: must be a number above 0"),
         ("--seeds 5 --margin 2% --sd 1", "--margin 2%: per cent are of a study's baseline; give a number, or --study"),
         ("--seeds 5 --margin big --sd 1", "--margin big: is not a number, such as 0.01"),
+        ("--seeds 5 --margin 1_0 --sd 1", "--margin 1_0: is not a number"),
         ("--seeds 5 --margin 1 --sd nan", "--sd nan: must be a number above 0"),
         ("--seeds 5 --margin 1 --sd 0", "--sd 0: must be a number above 0"),
         ("--seeds 5 --margin 1 --sd 1 --correlation 1", "--correlation 1: must lie between -1 and 1"),
@@ -259,7 +260,13 @@ def test_a_plan_that_cannot_be_is_one_line(capsys, tmp_path, given, message):
 
 
 @pytest.mark.parametrize(
-    "given", ["--seeds many --margin 1 --sd 1", "--margin 1 --sd 1", "--seeds 5 --margin 1 --sd 1 --nope"]
+    "given",
+    [
+        "--seeds many --margin 1 --sd 1",
+        "--margin 1 --sd 1",
+        "--seeds 5 --margin 1 --sd 1 --nope",
+        "--seeds 1_0 --margin 1 --sd 1",
+    ],
 )
 def test_options_that_cannot_be_read_are_one_line_too(capsys, given):
     with pytest.raises(SystemExit) as ended:
