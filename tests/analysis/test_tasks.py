@@ -7,7 +7,7 @@ from fake_study import noise, planned, study_of, suite, write_study
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import design
+from analysis import looks
 from analysis.load import load_study
 from analysis.study import Replaced, StudyError, Variant
 from analysis.tasks import by_task, choose_task
@@ -165,7 +165,7 @@ def test_a_look_counts_the_runs_of_the_cells_that_are_compared(tmp_path):
     whole = load_study(tmp_path / "s")
     part = by_task(whole)["sort"]
     cells = frozenset(variant.cell for variant in part.variants)
-    assert design.seeds_now(part, cells) == design.seeds_now(whole, cells) == 2
+    assert looks.seeds_now(part, cells) == looks.seeds_now(whole, cells) == 2
 
 
 def test_a_replaced_result_is_told_with_its_own_task(tmp_path):
