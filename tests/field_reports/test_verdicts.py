@@ -5,13 +5,13 @@ Values are worked out with scipy and statsmodels or by hand; the rates of whole 
 """
 
 import json
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_study import FIRST_SWEEP, noise, study_of, write_study
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
@@ -24,9 +24,6 @@ from analysis.statistics.groups import two_groups
 from analysis.statistics.sequential import nominal_level
 from analysis.statistics.verdict import Verdict
 from analysis.wording import verdict_sentences
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analysis"))
-from fake_study import FIRST_SWEEP, noise, study_of, write_study
 
 SECOND_SWEEP = "20260201T000000-bbbb"
 
