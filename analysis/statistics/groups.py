@@ -16,7 +16,6 @@ deviation step/sqrt(12), which is the least deviation within the parts; the leas
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 from analysis.statistics.intervals import Array, is_constant
 
@@ -64,9 +63,11 @@ def smaller_part(values: Sequence[float] | Array, error: float = 0.0) -> int:
     parts = np.concatenate([sample[:below] - sample[:below].mean(), sample[below:] - sample[below:].mean()])
     within, usual = float(np.sqrt(np.sum(parts**2) / (n - 2))), float(np.median(gaps))
 
+    deviation = float(np.median(np.abs(sample - np.median(sample))))
+
     def splits(least_deviation: float, least_gap: float) -> bool:
         even = smaller > 1 and largest > level(n) * max(within, least_deviation)
-        far_off = largest > 5 * max(usual, least_gap) and largest > 3 * float(stats.median_abs_deviation(sample))
+        far_off = largest > 5 * max(usual, least_gap) and largest > 3 * deviation
         return largest > least_gap * (1 + 1e-9) and (even or far_off)
 
     if not splits(0.0, 0.0):  # most samples; the step takes longer to find

@@ -6,15 +6,14 @@ Paired (the same seed gives both arms the same data and the same start): with D_
     d_z = mean D / s_D · (1 - 3 / (4 (n - 1) - 1))  Hedges' correction for small n
     gain = (s_A² + s_B²) / s_D²                     how many times more seeds an unpaired design would need
 
-Unpaired (no common seeds): Welch's t, Hedges' g with the pooled deviation, and P(variant better), ties counted half.
-Which test turns the mean and its standard error into p and intervals is in `t_tests`.
+Unpaired (no common seeds): Welch's t with Satterthwaite's degrees of freedom (1947), Hedges' g with the pooled
+deviation, and P(variant better), ties counted half. Which test turns the mean and its standard error into p and
+intervals is in `t_tests`.
 """
 
-import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import stats
 
 from analysis.statistics.intervals import MINIMUM, Array, Interval, is_constant, wilson
 from analysis.statistics.sensitivity import Sensitivity, iqm_difference, sensitivity, why_fragile
@@ -111,26 +110,27 @@ def paired_difference(variant: Array, baseline: Array, *, lower_is_better: bool 
 
 
 def _tested(base: Difference, d: Array, variant: Array, baseline: Array) -> Difference:
-    test = stats.ttest_rel(variant, baseline)
-    sd, p = float(d.std(ddof=1)), float(test.pvalue)
+    mean, sd, test = float(d.mean()), float(d.std(ddof=1)), OneLook(base.n - 1)
+    error = sd / float(np.sqrt(base.n))
+    p = test.p(mean / error)
     checks = sensitivity(variant, baseline, p)
     return Difference(
         paired=True,
         n=base.n,
-        mean=base.mean,
+        mean=mean,
         sd=sd,
-        interval=Interval(*map(float, test.confidence_interval(0.95))),
-        interval90=Interval(*map(float, test.confidence_interval(0.90))),
+        interval=interval(test, mean, error, 0.05),
+        interval90=interval(test, mean, error, 0.10),
         p=p,
         wins=base.wins,
         wins_interval=base.wins_interval,
-        effect=float(d.mean() / sd * (1 - 3 / (4 * (base.n - 1) - 1))),
+        effect=float(mean / sd * (1 - 3 / (4 * (base.n - 1) - 1))),
         rho=_correlation(variant, baseline),
         gain=float((variant.var(ddof=1) + baseline.var(ddof=1)) / sd**2),
         sensitivity=checks,
         fragile=why_fragile(d, checks),
-        error=sd / float(np.sqrt(base.n)),
-        test=OneLook(base.n - 1),
+        error=error,
+        test=test,
     )
 
 
@@ -147,24 +147,23 @@ def unpaired_difference(variant: Array, baseline: Array, *, lower_is_better: boo
     scale = float(max(np.abs(variant).max(), np.abs(baseline).max()))
     if n < MINIMUM or (is_constant(variant, scale) and is_constant(baseline, scale)):
         return Difference(False, n, mean, None, superiority=better, constant=n >= MINIMUM)
-    with warnings.catch_warnings():
-        # One constant arm is fine for Welch, but scipy warns of its zero variance.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        test = stats.ttest_ind(variant, baseline, equal_var=False)
+    own, other = variant.var(ddof=1) / variant.size, baseline.var(ddof=1) / baseline.size
+    freedom = (own + other) ** 2 / (own**2 / (variant.size - 1) + other**2 / (baseline.size - 1))
+    error, test = float(np.sqrt(own + other)), OneLook(float(freedom))
+    p = test.p(mean / error)
     squares = (variant.size - 1) * variant.var(ddof=1) + (baseline.size - 1) * baseline.var(ddof=1)
     pooled = float(np.sqrt(squares / (total - 2)))
-    error = float(np.sqrt(variant.var(ddof=1) / variant.size + baseline.var(ddof=1) / baseline.size))
     return Difference(
         paired=False,
         n=n,
         mean=mean,
         sd=pooled,
-        interval=Interval(*map(float, test.confidence_interval(0.95))),
-        interval90=Interval(*map(float, test.confidence_interval(0.90))),
-        p=float(test.pvalue),
+        interval=interval(test, mean, error, 0.05),
+        interval90=interval(test, mean, error, 0.10),
+        p=p,
         effect=mean / pooled * (1 - 3 / (4 * (total - 2) - 1)),
         superiority=better,
-        sensitivity=Sensitivity(welch=float(test.pvalue), iqm_difference=iqm_difference(variant, baseline)),
+        sensitivity=Sensitivity(welch=p, iqm_difference=iqm_difference(variant, baseline)),
         error=error,
-        test=OneLook(float(test.df)),
+        test=test,
     )

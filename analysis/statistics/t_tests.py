@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from analysis.statistics.intervals import Interval
 from analysis.statistics.sequential import log_e_value, multiplier, nominal_level, overall_p
@@ -47,7 +47,7 @@ class OneLook:
 
     def critical(self, alpha: float) -> float:
         """The quantile of Student's t."""
-        return float(stats.t.isf(alpha / 2, self.freedom))
+        return float(-special.stdtrit(self.freedom, alpha / 2))
 
 
 @dataclass(frozen=True)
