@@ -21,6 +21,7 @@ from ablate import (
 )
 from ablate.config import arguments, explain
 from ablate.config.errors import ConfigError, refuse
+from ablate.config.file_settings import settings_of_files
 from ablate.config.register import config_dir, given_overrides, plain, to_run_config
 from ablate.records import RunFolder, Status, StudyFolder
 
@@ -98,7 +99,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it would print, and we say it in one line
     conf, overrides = config_dir(), given
     try:
-        sys.argv[1:] = arguments.translate(given, [conf, *arguments.config_dirs(given)])
+        folders = [conf, *arguments.config_dirs(given)]
+        arguments.given[:] = given
+        options, overrides = arguments.apart(given)
+        explain.check_options(
+            [*options, *(one for one in overrides if one.startswith("-"))],
+            [one for one in overrides if not one.startswith("-")],
+        )
+        more = settings_of_files(overrides, folders, multirun=arguments.is_multirun(options))
+        sys.argv[1:] = arguments.translate([*given, *more], folders)
+        arguments.given[:] = given
         overrides = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
         explain.check_hydra_keys(overrides)
         hydra.main(version_base="1.3", config_path=str(conf), config_name="config")(train)()

@@ -18,7 +18,19 @@ from ablate.config.errors import ConfigError
 
 ALIASES = {"model/attention": "attention"}
 TEXT_KEYS = ("study", "runtime.output_dir", "runtime.note")
-VALUED = ("-c", "--cfg", "-p", "--package", "-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
+VALUED = (
+    "-c",
+    "--cfg",
+    "-p",
+    "--package",
+    "-cp",
+    "--config-path",
+    "-cn",
+    "--config-name",
+    "-cd",
+    "--config-dir",
+    "--experimental-rerun",
+)
 """Hydra's options that take a value."""
 
 LEAVES = ("model", "task", "optimizer", "schedule")
@@ -37,12 +49,22 @@ def translate(arguments: Sequence[str], conf: Sequence[Path]) -> list[str]:
     """
     given[:] = arguments
     groups = [group for folder in conf for group in groups_in(folder)]
-    multirun = any(argument in ("-m", "--multirun") for argument in arguments)
-    options, overrides = _apart(arguments)
+    options, overrides = apart(arguments)
+    multirun = is_multirun(options)
     return [*options, *(_translate(override, groups, multirun) for override in overrides)]
 
 
-def _apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+def translated(overrides: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """Return overrides of a sweep as Hydra should see them."""
+    return [_translate(override, groups, multirun=True) for override in overrides]
+
+
+def is_multirun(options: Sequence[str]) -> bool:
+    """Whether these options ask for a sweep."""
+    return bool({"-m", "--multirun"} & set(options))
+
+
+def apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Options first: Hydra's parser stops reading overrides at an option that stands between them."""
     options, overrides, last = [], [], []
     rest = list(arguments)

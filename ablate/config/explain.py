@@ -2,23 +2,27 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import IntervalSweep, Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ablate.config.arguments import ALIASES, config_dirs, given
+from ablate.config import options as hydra_options
+from ablate.config.advice import corrections, rule_for, typed_corrections
+from ablate.config.arguments import ALIASES, apart, config_dirs, given, is_multirun, translated
 from ablate.config.errors import ConfigError, nearest
-from ablate.config.register import config_dir, known_groups
+from ablate.config.options import COMMAND
+from ablate.config.register import config_dir, known_groups, to_run_config
 from ablate.sweep.search.settings import Settings
 
-COMMAND = "python -m ablate.run"
 EXPECTED = (HydraException, OmegaConfBaseException)
 OPEN_HYDRA_NODES = (
     "hydra.job.env_set",
@@ -42,16 +46,37 @@ def explain(error: BaseException, overrides: Sequence[str]) -> str:
         return _grammar(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _missing_option(str(error.missing_cfg_file), error.options or [])
-    if match := re.search(
-        r"(?:Sweep parameters|Ambiguous value for argument) '(.+?)'( requires --multirun|\s+1\.)", text
-    ):
-        return f"{match[1]}: several values need -m: {COMMAND} -m {shlex.join(overrides)}"
+    return (
+        _several(text)
+        or _overridden(text, overrides, error)
+        or _unresolved(text)
+        or " ".join(text.split())
+        or type(error).__name__
+    )
+
+
+def _several(text: str) -> str | None:
+    """Say that several values make a sweep."""
+    match = re.search(r"(?:Sweep parameters|Ambiguous value for argument) '(.+?)'( requires --multirun|\s+1\.)", text)
+    if match is None:
+        return None
+    command = f": {COMMAND} -m {shlex.join(given)}" if accepted(apart(given)[1]) else ""
+    return f"{match[1]}: several values need -m{command}"
+
+
+def _overridden(text: str, overrides: Sequence[str], error: BaseException) -> str | None:
+    """Say what is wrong with one override: a key that is there already, is unknown, or holds another type."""
+    if match := re.search(r"Multiple values for (\S+)\. To override", text):
+        return f"+{match[1]}: is there already; write it without +"
     if match := re.search(r"Could not override '([^']+)'\.?\s*(No match in the defaults list)?", text):
         return _unknown_key(match[1], overrides, error)
     if match := re.search(r"Error merging override (.+)", text):
         shown, reason = match[1].strip(), _reason(error)
-        return _node_as_value(_key(shown), overrides) if "is not a subclass of" in reason else f"{shown}: {reason}"
-    return _unresolved(text) or " ".join(text.split()) or type(error).__name__
+        if "is not a subclass of" in reason:
+            return _node_as_value(_key(shown), overrides)
+        key, _, value = shown.partition("=")
+        return f"{shown}: {reason}{_proposed(shown, typed_corrections(key, value))}"
+    return None
 
 
 def _unresolved(text: str) -> str | None:
@@ -63,14 +88,60 @@ def _unresolved(text: str) -> str | None:
 
 
 def _grammar(error: OverrideParseException) -> str:
-    key, equals, value = error.override.partition("=")
-    if not equals:
-        return f"{key}: has no value; write {key}=VALUE"
-    fixed = f"{key}=" + '"' + value.strip("\"'").replace('"', '\\"') + '"'
-    return (
-        f"{error.override}: not understood (text with spaces or special characters needs quotes of its own); "
-        f"write {shlex.quote(fixed)}"
-    )
+    key = error.override.partition("=")[0]
+    written = next((one for one in apart(given)[1] if one.partition("=")[0] == key), error.override)
+    proposed = _proposed(written, corrections(written))
+    if "=" not in written and not proposed:
+        plain = re.fullmatch(r"[\w./@]+", written)
+        return f"{written}: has no value; write {written}=VALUE" if plain else f"{written}: not understood; KEY=VALUE"
+    return f"{written}: not understood{proposed or f'; {rule_for(written)}'}"
+
+
+def _proposed(written: str, meant: Iterable[str]) -> str:
+    """Return the first correction that would be accepted in place of what was written, as advice; else nothing."""
+    options, others = apart(given)
+    others = [one for one in others if one.partition("=")[0] != written.partition("=")[0] and one != written]
+    for one in meant:
+        if one != written and accepted([*others, one]):
+            if _is_value_sweep(one) and not is_multirun(options) and '"' not in one:
+                return f"; several values need -m: {COMMAND} -m {shlex.join([*options, *others, one])}"
+            return f"; write {shlex.quote(one)}"
+    return ""
+
+
+def accepted(overrides: Sequence[str]) -> bool:
+    """Whether a run or sweep of these overrides would be accepted, tried on the first and last value of each key."""
+    from ablate.config import preflight  # noqa: PLC0415  (torch, needed only to try advice)
+    from ablate.sweep.plan import levels_of  # noqa: PLC0415  (as above)
+
+    try:
+        groups = known_groups()
+        parsed = OverridesParser.create().parse_overrides(list(translated(overrides, groups)))
+        searched = any(one.startswith(("hydra/sweeper=optuna", "hydra/sweeper=tune")) for one in overrides)
+        levels = [_ends_of(one) if searched else levels_of(one) for one in parsed]
+        for place in (0, -1):
+            cell = [one[place] for one in levels]
+            preflight.check(to_run_config(compose_cell(cell)))
+    except (*EXPECTED, ConfigError, ValueError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _ends_of(override: Override) -> list[str]:
+    """The levels of one override of a search, of an interval both ends."""
+    from ablate.sweep.plan import levels_of  # noqa: PLC0415  (as above)
+
+    value = override.value()
+    if not isinstance(value, IntervalSweep):
+        return levels_of(override)
+    if value.start is None or value.end is None or not value.start < value.end:
+        raise ConfigError("no interval")
+    return [f"{override.get_key_element()}={end}" for end in (value.start, value.end)]
+
+
+def check_options(options: Sequence[str], overrides: Sequence[str]) -> None:
+    """Refuse what is wrong with Hydra's own options."""
+    hydra_options.check(options, overrides, accepted)
 
 
 def _missing_option(path: str, options: Sequence[str]) -> str:

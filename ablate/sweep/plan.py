@@ -7,28 +7,49 @@ null there.
 
 import hashlib
 import itertools
+import math
 import os
+import re
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import IntervalSweep, Override
 from omegaconf import DictConfig
 
 from ablate import provenance
 from ablate.config import preflight, question
-from ablate.config.arguments import TEXT_KEYS, given, keep_text
+from ablate.config.arguments import ALIASES, TEXT_KEYS, given, keep_text, translated
 from ablate.config.errors import ConfigError
+from ablate.config.file_settings import PER_RUN
 from ablate.config.labels import label_of
 from ablate.config.register import known_groups
 from ablate.config.schema import RunConfig, Transform, Until
 from ablate.jsonfiles import canonical_json
 from ablate.records import ID_TIME, PlannedCell, StudyFolder, SweepPlan
 from ablate.sweep.cells import Cell, Composer
+
+
+def with_params(arguments: Sequence[str], params: Mapping[str, Any]) -> list[str]:
+    """Return the command line with what `hydra.sweeper.params` sweeps beside it; the command line wins."""
+    keys = {argument.lstrip("+").partition("=")[0] for argument in arguments}
+    written = [one for one in flat_params(params) if one.partition("=")[0] not in keys]
+    return [*translated(written, known_groups()), *arguments]
+
+
+def flat_params(params: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield key=value of a mapping, nested ones joined by dots."""
+    for key, value in params.items():
+        if isinstance(value, dict | DictConfig):
+            yield from flat_params(value, f"{prefix}{key}.")
+        else:
+            name = ALIASES.get(f"{prefix}{key}", f"{prefix}{key}")
+            yield f"{name}={'null' if value is None else value}"
 
 
 class Expanded(NamedTuple):
@@ -60,6 +81,7 @@ def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]
     if len(studies) > 1:
         names = ", ".join(map(str, studies))
         raise ConfigError(f"study: these runs belong to several studies ({names}); name one with study=NAME")
+    check_shared(cells)
     preflight.check_writable(studies[0])
     merged = merge([cell.planned for cell in cells], expanded.factors)
     first = cells[0].config
@@ -70,6 +92,30 @@ def make_plan(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str]
     _check_reference(sweep, first)
     sources = {cell.planned.cell: cell.source for cell in cells}
     return Plan(sweep, StudyFolder(studies[0]), first, sources, pool)
+
+
+def check_shared(cells: Sequence[Cell]) -> None:
+    """Raise ConfigError where cells differ in what holds for a whole sweep: `sweep`, and `runtime` but for one key."""
+    first = _shared(cells[0])
+    for cell in cells[1:]:
+        other = _shared(cell)
+        for key in first:
+            if first[key] != other[key]:
+                one, two = (_only_in(*pair) for pair in ((cells[0], cell), (cell, cells[0])))
+                raise ConfigError(
+                    f"{key}: holds for a whole sweep, and its variants differ: {first[key]} with {one}, {other[key]} "
+                    f"with {two}; give one value on the command line"
+                )
+
+
+def _shared(cell: Cell) -> dict[str, Any]:
+    parts: dict[str, Any] = {"sweep": cell.config.sweep, "runtime": cell.config.runtime}
+    values = {f"{name}.{item.name}": getattr(part, item.name) for name, part in parts.items() for item in fields(part)}
+    return {key: getattr(value, "value", value) for key, value in values.items() if key != PER_RUN}
+
+
+def _only_in(one: Cell, other: Cell) -> str:
+    return " ".join(line for line in one.planned.overrides if line not in other.planned.overrides)
 
 
 def _check_reference(sweep: SweepPlan, config: RunConfig) -> None:
@@ -115,6 +161,10 @@ def levels_of(override: Override) -> list[str]:
     if not override.is_sweep_override():
         return [str(override.input_line)]
     if not override.is_discrete_sweep():
+        if is_seed(str(override.key_or_group)):
+            raise ConfigError(
+                f"{override.input_line}: seeds are listed, not drawn; write '{key}={seed_range(override)}'"
+            )
         raise ConfigError(
             f"{override.input_line}: a grid needs values, not an interval; use choice(...) or hydra/sweeper=optuna"
         )
@@ -126,6 +176,22 @@ def levels_of(override: Override) -> list[str]:
 
 def _level(key: str, value: str) -> str:
     return keep_text(value) if key in TEXT_KEYS or key in known_groups() else value
+
+
+def is_seed(key: str) -> bool:
+    """Whether a key holds a seed: `seed`, `evaluation.seed`, one of `seeds`, or a part's (`task.split_seed`)."""
+    words = re.split(r"[^A-Za-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower())
+    return key.startswith("seeds.") or words[-1] in ("seed", "seeds") or words[-2:] == ["random", "state"]
+
+
+def seed_range(override: Override) -> str:
+    """Return the whole numbers of an interval, both ends included, as a range that a command may hold."""
+    value = override.value()
+    assert isinstance(value, IntervalSweep)
+    ends = [end for end in (value.start, value.end) if isinstance(end, int | float) and math.isfinite(end)]
+    low, high = (min(ends), max(ends)) if ends else (0, 4)
+    first = max(0, math.ceil(low))
+    return f"range({first},{max(first, math.floor(high)) + 1})"
 
 
 def seed_of(level: str) -> int:

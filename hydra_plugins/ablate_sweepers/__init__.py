@@ -1,5 +1,6 @@
 """The thin adapters through which Hydra 1.3 finds ablate's sweepers; it accepts plugins from this namespace only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,8 @@ from omegaconf import DictConfig
 from ablate.sweep.search.settings import Settings
 
 
-class GridSweeper(Sweeper):
-    """Hands Hydra's parts to `ablate.sweep.grid`, which does the work."""
+class HydraParts(Sweeper):
+    """Keeps what Hydra supplies, for the sweepers below."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra supplies and make the configured launcher."""
@@ -29,17 +30,26 @@ class GridSweeper(Sweeper):
             hydra_context=self.hydra_context, task_function=task_function, config=config
         )
 
+
+class GridSweeper(HydraParts):
+    """Hands Hydra's parts to `ablate.sweep.grid`, which does the work; `params` are swept as if on the command line."""
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        self.params = params or {}
+
     def sweep(self, arguments: list[str]) -> Any:
         """Run the sweep; ends the process with the exit code when something failed."""
         from ablate.sweep.grid import run_grid  # noqa: PLC0415  (imports torch; Hydra imports this module at every start)
+        from ablate.sweep.plan import with_params  # noqa: PLC0415  (as below)
 
         assert self.hydra_context is not None
         assert self.config is not None
-        run_grid(self.hydra_context.config_loader, self.launcher, self.config, arguments)
+        both = with_params(arguments, self.params)
+        run_grid(self.hydra_context.config_loader, self.launcher, self.config, both)
 
 
 @dataclass(kw_only=True)
-class OptunaSweeper(Settings, GridSweeper):
+class OptunaSweeper(Settings, HydraParts):
     """Hands Hydra's parts to `ablate.sweep.search.search`, which does the work.
 
     Its fields are the keys of hydra.sweeper.

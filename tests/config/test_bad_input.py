@@ -1,6 +1,8 @@
 """Bad input: one clear line that names key, value and rule or nearest choice, exit code 2, nothing written."""
 
 import os
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -90,14 +92,24 @@ ONE_RUN = [
 ]
 
 
+def followed(arguments, message):
+    """The command that a message proposes, None where it gives a rule only."""
+    if command := re.search(r"python -m ablate\.run (.+)$", message):
+        return shlex.split(command[1])
+    if not (proposed := re.search(r"; (?:write|try) (\S+=.+)$", message)) or proposed[1].endswith("=VALUE"):
+        return None
+    (right,) = shlex.split(proposed[1])
+    key = right.partition("=")[0]
+    wrong = [one for one in arguments if key in re.split(r"[=:]", one.strip(" \"'-"))[0]]
+    return [*(one for one in arguments if one not in wrong), right]
+
+
 def refused(result, message: str) -> None:
     assert result.code == 2, result
     assert message is not None
     lines = result.err.strip().splitlines()
     assert len(lines) == 1, result.err
     assert lines[0].startswith("ablate: ")
-    import re
-
     assert re.search(message, lines[0]), lines[0]
     assert list(Path.cwd().iterdir()) == []
 
@@ -106,7 +118,11 @@ def refused(result, message: str) -> None:
     ("arguments", "message"), ONE_RUN, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
 def test_one_run_refuses_before_anything_is_written(cli, arguments, message):
-    refused(cli(*arguments), message)
+    result = cli(*arguments)
+    refused(result, message)
+    command = followed(arguments, result.err.strip())
+    if command is not None:  # advice is accepted
+        assert cli(*command, "sweep.dry_run=true").code == 0, command
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from ablate.config.schema import Until
 from ablate.config.signature import check_node
 from ablate.records import StudyFolder
 from ablate.sweep.cells import Cell, Composer
+from ablate.sweep.plan import check_shared
 from ablate.sweep.search.constraints import Constraint, read_constraints
 from ablate.sweep.search.objective import Objective, final_metrics, objectives_of
 from ablate.sweep.search.samplers import Samplers, make_pruner
@@ -157,6 +158,7 @@ def check_cells(composer: Composer, space: Space) -> Cell:
         raise ConfigError("\n".join(faults))
     if len({cell.study for cell in found}) > 1:
         raise ConfigError("study: these trials belong to several studies; name one with study=NAME")
+    check_shared(found)
     if found[0].config.sweep.until is Until.decided:
         raise ConfigError("sweep.until=decided: adds seeds to a grid; a search has hydra.sweeper.seeds")
     return found[0]

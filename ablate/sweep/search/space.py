@@ -10,6 +10,7 @@ A choice is kept as the text that an override would hold (`[2,2]`, `rope`): what
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,12 +18,13 @@ from typing import Any, NamedTuple
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep
-from omegaconf import DictConfig
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from ablate.config.arguments import ALIASES
 from ablate.config.errors import ConfigError
-from ablate.sweep.plan import levels_of, seed_of
+from ablate.sweep.plan import flat_params, is_seed, levels_of, seed_of
+
+DEFAULT_SEEDS = 5
+"""How many seeds of a trial are proposed where an interval of seeds was given."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,10 @@ def read_space(loader: ConfigLoader | None, arguments: Sequence[str], params: Ma
     parser = OverridesParser.create(config_loader=loader)
     given = parser.parse_overrides(list(arguments))
     refuse_twice(given)
-    written = [*parser.parse_overrides(list(_flat(params))), *given]
+    written = [*parser.parse_overrides(list(flat_params(params))), *given]
     by_key = {str(override.key_or_group): override for override in written}
     seeds = by_key.pop("seed", None)
+    refuse_seeds(by_key.values())
     read = [(override, _distribution(override)) for override in by_key.values()]
     parameters = [Parameter(override.get_key_element(), found) for override, found in read if found is not None]
     if not parameters:
@@ -137,16 +140,6 @@ def read_space(loader: ConfigLoader | None, arguments: Sequence[str], params: Ma
     return Space(parameters, fixed, [seed_of(level) for level in levels_of(seeds)] if seeds else None)
 
 
-def _flat(params: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
-    """Yield key=value of a mapping, nested ones joined by dots."""
-    for key, value in params.items():
-        if isinstance(value, dict | DictConfig):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            name = ALIASES.get(f"{prefix}{key}", f"{prefix}{key}")
-            yield f"{name}={'null' if value is None else value}"
-
-
 def refuse_twice(written: Sequence[Override]) -> None:
     """Raise ConfigError where a key with several values is given again: its values would be dropped without a word."""
     several: dict[str, Override] = {}
@@ -156,6 +149,17 @@ def refuse_twice(written: Sequence[Override]) -> None:
             raise ConfigError(f"{key}: given twice, {several[key].input_line} and {one.input_line}; leave one out")
         if has_several(one):
             several[key] = one
+
+
+def refuse_seeds(written: Iterable[Override]) -> None:
+    """Raise ConfigError for a seed among what is searched: the best of several seeds is luck, not a better config."""
+    for one in written:
+        if is_seed(str(one.key_or_group)) and has_several(one):
+            number = len(levels_of(one)) if one.is_discrete_sweep() else DEFAULT_SEEDS
+            raise ConfigError(
+                f"{one.input_line}: a seed is no hyper-parameter, the best of several is luck; leave it out; for "
+                f"{number} seeds of every trial give hydra.sweeper.seeds={number}"
+            )
 
 
 def has_several(override: Override) -> bool:
@@ -194,10 +198,12 @@ def _interval(override: Override, value: IntervalSweep) -> BaseDistribution:
     assert low is not None
     assert high is not None
     log = _is_log(override, value.tags)
+    _check_whole_ends(override)
+    if low == high:
+        raise ConfigError(f"{override.input_line}: both ends are the same; give two, the first below the second")
     if not low < high:
-        raise ConfigError(
-            f"{override.input_line}: the first end must be below the second; write interval({high},{low})"
-        )
+        fixed = re.sub(r"interval\(([^,()]+),([^,()]+)\)", r"interval(\2,\1)", str(override.input_line))
+        raise ConfigError(f"{override.input_line}: the first end must be below the second; write '{fixed}'")
     if log and low <= 0:
         raise ConfigError(f"{override.input_line}: a logarithmic interval must begin above 0")
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -207,6 +213,20 @@ def _interval(override: Override, value: IntervalSweep) -> BaseDistribution:
             raise ConfigError(f"{override.input_line}: the ends of whole numbers must be whole numbers")
         return IntDistribution(int(low), int(high), log=log)
     return FloatDistribution(float(low), float(high), log=log)
+
+
+def _check_whole_ends(override: Override) -> None:
+    """Refuse `int(interval(1.5,3.2))`, of which Hydra makes an interval from 1 to 3."""
+    line = str(override.input_line)
+    if (ends := re.search(r"int\(\s*interval\(([^,()]+),([^,()]+)\)", line)) is None:
+        return
+    low, high = (float(end.partition("=")[2] or end) for end in ends.groups())
+    if low.is_integer() and high.is_integer():
+        return
+    first, last = math.ceil(low), math.floor(high)
+    fixed = line.replace(ends[0], f"int(interval({first},{last})")
+    advice = f"; write '{fixed}'" if first < last else ""
+    raise ConfigError(f"{line}: the ends of whole numbers must be whole numbers{advice}")
 
 
 def _range(override: Override, value: RangeSweep) -> BaseDistribution | None:

@@ -20,7 +20,7 @@ from ablate.config.labels import factors_of, label_of
 from ablate.sweep.plan import levels_of
 from ablate.sweep.search.prepare import read_settings
 from ablate.sweep.search.settings import Settings
-from ablate.sweep.search.space import fixed_text, has_several, refuse_twice
+from ablate.sweep.search.space import fixed_text, has_several, refuse_seeds, refuse_twice
 
 FIRST_TUNING_SEED = 1000
 """Where the seeds of a tuning begin when only their number is given: far from the report's, which begin at 0."""
@@ -100,6 +100,7 @@ def read_question(loader: ConfigLoader | None, arguments: Sequence[str], setting
     by_key = {str(override.key_or_group): override for override in written}
     if "seed" in by_key:
         raise ConfigError(f"{by_key['seed'].input_line}: a tuning has seeds=... to choose on and report_seeds=...")
+    refuse_seeds(by_key.values())
     several = {key: levels_of(one) for key, one in by_key.items() if _names_variants(one)}
     space = [str(one.input_line) for one in by_key.values() if _is_searched(one)]
     fixed = [fixed_text(one) for one in by_key.values() if not _names_variants(one) and not _is_searched(one)]

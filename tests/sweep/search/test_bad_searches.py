@@ -16,7 +16,7 @@ BAD = [
     (["n_trials=30", LR], "n_trials=30: no such key; did you mean hydra.sweeper.n_trials?"),
     (["+direction=maximize", LR], "direction: no such key"),
     (["attention=rope"], "nothing to search"),
-    (["optimizer.lr=interval(1,0.1)"], "write interval(0.1,1.0)"),
+    (["optimizer.lr=interval(1,0.1)"], "write 'optimizer.lr=interval(0.1,1)'"),
     (["optimizer.lr=tag(log,interval(0,1))"], "a logarithmic interval must begin above 0"),
     (["hydra.sweeper.storage=sqlite:////nowhere/x.db", LR], "cannot be opened"),
     (["optimizer.lrr=interval(0,1)"], "did you mean optimizer.lr?"),

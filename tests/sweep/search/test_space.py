@@ -48,8 +48,8 @@ def test_one_value_is_fixed_and_the_command_line_goes_before_the_parameters_of_t
     ("written", "message"),
     [
         ("a.x=1", "nothing to search: give a key several values"),
-        ("a.x=interval(4,1)", r"first end must be below the second; write interval\(1.0,4.0\)"),
-        ("a.x=interval(1,1)", "first end must be below"),
+        ("a.x=interval(4,1)", r"first end must be below the second; write 'a.x=interval\(1,4\)'"),
+        ("a.x=interval(1,1)", "both ends are the same"),
         ("a.x=tag(log,interval(0,1))", "must begin above 0"),
         ("a.x=tag(log,interval(-1,1))", "must begin above 0"),
         ("a.x=interval(0,inf)", "both ends must be finite"),
