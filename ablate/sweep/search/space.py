@@ -198,16 +198,16 @@ def _interval(override: Override, value: IntervalSweep) -> BaseDistribution:
     assert low is not None
     assert high is not None
     log = _is_log(override, value.tags)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ConfigError(f"{override.input_line}: both ends must be finite")
+    if log and min(low, high) <= 0:
+        raise ConfigError(f"{override.input_line}: a logarithmic interval must begin above 0")
     _check_whole_ends(override)
     if low == high:
         raise ConfigError(f"{override.input_line}: both ends are the same; give two, the first below the second")
     if not low < high:
         fixed = re.sub(r"interval\(([^,()]+),([^,()]+)\)", r"interval(\2,\1)", str(override.input_line))
         raise ConfigError(f"{override.input_line}: the first end must be below the second; write '{fixed}'")
-    if log and low <= 0:
-        raise ConfigError(f"{override.input_line}: a logarithmic interval must begin above 0")
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise ConfigError(f"{override.input_line}: both ends must be finite")
     if "int" in value.tags or (isinstance(low, int) and isinstance(high, int)):
         if low != int(low) or high != int(high):
             raise ConfigError(f"{override.input_line}: the ends of whole numbers must be whole numbers")
