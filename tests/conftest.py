@@ -83,6 +83,7 @@ def in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def cli(in_tmp: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable]:
     """Run `python -m ablate.run` in this process, in an empty folder."""
+    from ablate.config.arguments import given
     from ablate.run import main
 
     def command(*arguments: str) -> Result:
@@ -98,6 +99,7 @@ def cli(in_tmp: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 
     yield command
     GlobalHydra.instance().clear()
+    given.clear()  # a --config-dir of this test, which later ones would look for
 
 
 @pytest.fixture
