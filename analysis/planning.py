@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from analysis.results import Comparison
 from analysis.scale import PLAIN, Scale
 from analysis.statistics.intervals import MINIMUM
@@ -90,9 +92,13 @@ class Plan:
         )
 
     def curve(self) -> list[Step]:
-        """From the fewest seeds that give a verdict to well beyond the planned and the needed ones."""
+        """From the fewest seeds that give a verdict to well beyond the planned and the needed ones.
+
+        Every number up to 200; beyond, where the curve is flat, a hundred up to the planned one.
+        """
         last = max(20, self.seeds, min(MOST_SEEDS, math.ceil(1.2 * (self.needed or MOST_SEEDS))))
-        return [self.step(n) for n in range(MINIMUM, last + 1)]
+        beyond = np.geomspace(MOST_SEEDS, last, 100).round() if last > MOST_SEEDS else []
+        return [self.step(n) for n in [*range(MINIMUM, min(last, MOST_SEEDS) + 1), *map(int, np.unique(beyond)[1:])]]
 
     def table(self) -> list[Step]:
         """The planned number of seeds, the needed one, and some usual ones around them."""
