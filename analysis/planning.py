@@ -97,8 +97,10 @@ class Plan:
         Every number up to 200; beyond, where the curve is flat, a hundred up to the planned one.
         """
         last = max(20, self.seeds, min(MOST_SEEDS, math.ceil(1.2 * (self.needed or MOST_SEEDS))))
-        beyond = np.geomspace(MOST_SEEDS, last, 100).round() if last > MOST_SEEDS else []
-        return [self.step(n) for n in [*range(MINIMUM, min(last, MOST_SEEDS) + 1), *map(int, np.unique(beyond)[1:])]]
+        shown = [*range(MINIMUM, min(last, MOST_SEEDS) + 1)]
+        if last > MOST_SEEDS:
+            shown += map(int, np.unique(np.geomspace(MOST_SEEDS, last, 100).round())[1:])
+        return [self.step(n) for n in shown]
 
     def table(self) -> list[Step]:
         """The planned number of seeds, the needed one, and some usual ones around them."""
